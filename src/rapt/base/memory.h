@@ -1,0 +1,36 @@
+// Blocks of memory that are kept and used again.
+//
+// Sizes are rounded up to classes (eight to each power of two), so that a block that comes back
+// serves the next request of about its size; blocks are aligned to 64 bytes and large ones come from
+// huge pages. After the first steps of a training run nothing is mapped any more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace rapt {
+
+// Shared ownership of a block: the last handle gives it back. Throws Error (kind memory) when there
+// is no memory, or when it would pass the limit.
+std::shared_ptr<void> allocate_block(size_t bytes);
+
+struct MemoryUse {
+  int64_t mapped = 0;    // bytes taken from the system, used or kept
+  int64_t in_use = 0;    // bytes in blocks that are held
+  int64_t peak = 0;      // the largest in_use so far
+  int64_t allocations = 0;
+};
+MemoryUse memory_use();
+
+// An upper bound for `mapped`; 0 removes it.
+void set_memory_limit(int64_t bytes);
+
+// Returns to the system what no handle holds.
+void release_unused_memory();
+
+// Per-thread scratch that keeps its largest size: at least `bytes`, aligned to 64. The contents and
+// the pointer last until the same thread asks again with the same slot.
+void* thread_scratch(int slot, size_t bytes);
+
+}  // namespace rapt

@@ -1,0 +1,29 @@
+// Softmax and cross-entropy over the rows of a matrix.
+#pragma once
+
+#include <cstdint>
+
+namespace rapt::kernels {
+
+// y = softmax of each row; a row of minus infinity alone gives zeros. y may be x.
+void softmax(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols);
+void softmax(const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows, int64_t cols);
+// dx = y (dy - sum(y dy)); dx may be dy.
+void softmax_grad(const float* y, int64_t ldy, const float* dy, int64_t lddy, float* dx, int64_t lddx, int64_t rows, int64_t cols);
+void softmax_grad(const double* y, int64_t ldy, const double* dy, int64_t lddy, double* dx, int64_t lddx, int64_t rows, int64_t cols);
+// y = x - log(sum(exp(x))) of each row.
+void log_softmax(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols);
+void log_softmax(const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows, int64_t cols);
+
+// Cross-entropy of logits (rows, V) with label smoothing s (Szegedy et al. 2016, section 7): the target
+// distribution is (1 - s) on the target plus s / V on every class. Rows whose target is ignore_index give
+// loss 0 and gradient 0. Writes losses[i] and, if d_logits is not null, the gradient of the sum of losses
+// (d_logits may be logits). Targets are checked by the caller: in [0, V) or ignore_index.
+void cross_entropy(const float* logits, int64_t ld, const int32_t* targets, int32_t ignore_index, double smoothing, float* losses, float* d_logits, int64_t ldd, int64_t rows, int64_t V);
+void cross_entropy(const double* logits, int64_t ld, const int32_t* targets, int32_t ignore_index, double smoothing, double* losses, double* d_logits, int64_t ldd, int64_t rows, int64_t V);
+
+// The largest element of each row (the first of equals).
+void argmax(const float* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols);
+void argmax(const double* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols);
+
+}  // namespace rapt::kernels
