@@ -1,0 +1,48 @@
+#include "rapt/tensor/gradients.h"
+
+#include "rapt/base/check.h"
+
+namespace rapt {
+bool Gradients::has(const Parameter& parameter) const {
+  const auto found = parameters_.find(parameter.id());
+  return found != parameters_.end() && found->second.slot->written();
+}
+
+Tensor Gradients::of(const Parameter& parameter) {
+  const auto found = parameters_.find(parameter.id());
+  return found == parameters_.end() ? Tensor() : found->second.slot->whole();
+}
+
+Tensor Gradients::use(const Parameter& parameter) {
+  Entry& entry = parameters_[parameter.id()];
+  if (entry.slot == nullptr) {
+    entry.slot = std::make_shared<GradientSlot>(parameter.shape(), parameter.value().dtype());
+    entry.leaf = record_leaf(parameter.value(), entry.slot);
+  }
+  return entry.leaf;
+}
+
+Tensor Gradients::watch(const Tensor& x) {
+  RAPT_CHECK(x.defined() && is_float(x.dtype()), "Gradients::watch: expected a float tensor");
+  auto slot = std::make_shared<GradientSlot>(x.shape(), x.dtype());
+  Tensor leaf = record_leaf(x.contiguous() ? x.detach() : x.contiguous_copy(), slot);
+  watched_.push_back({std::move(slot), leaf});
+  return leaf;
+}
+
+Tensor Gradients::of(const Tensor& watched) {
+  for (Entry& entry : watched_) {
+    if (entry.leaf.same_place(watched)) {
+      return entry.slot->written() ? entry.slot->whole()
+                                   : Tensor::zeros(watched.shape(), watched.dtype());
+    }
+  }
+  fail(ErrorKind::failure, "Gradients::of: expected a tensor returned by watch()");
+}
+
+void Gradients::clear() {
+  for (auto& [id, entry] : parameters_) entry.slot->clear();
+  watched_.clear();
+}
+
+}  // namespace rapt

@@ -1,0 +1,44 @@
+#include "rapt/tensor/pass.h"
+
+#include "rapt/base/check.h"
+
+namespace rapt {
+
+Pass Pass::scope(std::string_view name) const {
+  Pass inner = *this;
+  if (!inner.path_.empty()) inner.path_ += '.';
+  inner.path_ += name;
+  return inner;
+}
+
+Pass Pass::scope(std::string_view name, int64_t index) const {
+  return scope(fmt::format("{}.{}", name, index));
+}
+
+Tensor Pass::use(const Parameter& parameter) const {
+  RAPT_ASSERT(parameter.defined());
+  return options_.gradients == nullptr ? parameter.value() : options_.gradients->use(parameter);
+}
+
+Tensor Pass::use(const Parameter& parameter, int64_t begin, int64_t count) const {
+  return use(parameter).rows(begin, count);
+}
+
+kernels::Dropout Pass::dropout(double probability) const {
+  RAPT_CHECK(probability >= 0 && probability < 1,
+             "dropout at {}: expected a probability in [0, 1), got {}", path_, probability);
+  if (!options_.training) return {};
+  return {probability, philox_key(options_.seed, options_.step, hash_text(path_))};
+}
+
+bool Pass::wants_weights() const {
+  return options_.capture != nullptr &&
+         (!options_.capture->wants || options_.capture->wants(path_));
+}
+
+void Pass::give_weights(Tensor weights) const {
+  RAPT_ASSERT(options_.capture != nullptr);
+  options_.capture->entries.push_back({path_, std::move(weights)});
+}
+
+}  // namespace rapt

@@ -1,0 +1,69 @@
+// What a forward pass needs to know. Every forward takes one; there are no hidden modes.
+//
+// A Pass is cheap to copy and immutable: scope() makes one further down the path. The path names
+// dropout sites, captured weights and profile rows: "encoder.layers.3.self_attention".
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rapt/tensor/gradients.h"
+#include "rapt/tensor/rows.h"
+
+namespace rapt {
+
+// The attention weights that a pass was asked for, in the order of computing.
+struct AttentionCapture {
+  struct Entry {
+    std::string path;  // of the attention layer
+    Tensor weights;    // (B, H, longest Tq, longest Tk); zero where a packed run has no rows
+  };
+  // Which attention layers are wanted, by path; unset: all.
+  std::function<bool(std::string_view path)> wants;
+  std::vector<Entry> entries;
+};
+
+struct PassOptions {
+  bool training = false;           // dropout acts
+  uint64_t seed = 0, step = 0;     // of dropout
+  Gradients* gradients = nullptr;  // where gradients go; null: nothing is recorded
+  AttentionCapture* capture = nullptr;
+};
+
+class Pass {
+ public:
+  explicit Pass(const PassOptions& options = {}) : options_(options) {}
+
+  // Passes for the usual purposes.
+  static Pass inference() { return Pass(); }
+  static Pass train(Gradients& gradients, uint64_t seed, uint64_t step) {
+    return Pass({.training = true, .seed = seed, .step = step, .gradients = &gradients});
+  }
+
+  Pass scope(std::string_view name) const;
+  Pass scope(std::string_view name, int64_t index) const;  // "name.index"
+  const std::string& path() const { return path_; }
+
+  bool training() const { return options_.training; }
+  bool records() const { return options_.gradients != nullptr; }
+
+  // A weight for an op: a leaf if this pass has gradients. The second form is rows [begin, begin +
+  // count).
+  Tensor use(const Parameter& parameter) const;
+  Tensor use(const Parameter& parameter, int64_t begin, int64_t count) const;
+
+  // Dropout at this path; probability 0 unless training. Throws Error outside [0, 1).
+  kernels::Dropout dropout(double probability) const;
+
+  bool wants_weights() const;
+  void give_weights(Tensor weights) const;
+
+ private:
+  PassOptions options_;
+  std::string path_;
+};
+
+}  // namespace rapt

@@ -1,0 +1,277 @@
+#include "rapt/tensor/tape.h"
+
+#include <algorithm>
+#include <atomic>
+#include <queue>
+
+#include "rapt/kernels/elementwise.h"
+#include "rapt/tensor/dispatch.h"
+
+namespace rapt {
+namespace {
+
+std::atomic<uint64_t> next_order{1};
+
+void add_into(Tensor& target, const Tensor& source) {
+  dispatch_float(target.dtype(), "gradient", [&](auto tag) {
+    using T = decltype(tag);
+    const auto [rows, cols, ld] = as_matrix(target);
+    kernels::add(target.data<T>(), ld, source.data<T>(), as_matrix(source).ld, target.data<T>(), ld,
+                 rows, cols);
+  });
+}
+
+void zero(Tensor target) {
+  dispatch_float(target.dtype(), "gradient", [&](auto tag) {
+    using T = decltype(tag);
+    const auto [rows, cols, ld] = as_matrix(target);
+    kernels::fill(target.data<T>(), ld, 0, rows, cols);
+  });
+}
+
+}  // namespace
+
+struct TapeNode {
+  uint64_t order = 0;  // 0: a leaf
+  bool ran = false;
+  std::shared_ptr<GradientSlot> slot;
+  std::vector<Sink::Input> inputs;
+  Backward run;
+
+  TapeNode() = default;
+  TapeNode(const TapeNode&) = delete;
+  TapeNode& operator=(const TapeNode&) = delete;
+  ~TapeNode() { release(); }
+
+  // Frees what the node holds. A node's end may be the end of its inputs' nodes and so on: they are
+  // collected and freed in a loop, for a long chain would overflow the stack.
+  void release() {
+    thread_local std::vector<std::pair<Backward, std::vector<Sink::Input>>> doomed;
+    thread_local bool freeing = false;
+    doomed.emplace_back(std::move(run), std::move(inputs));
+    run = nullptr;
+    inputs.clear();
+    if (freeing) return;
+    freeing = true;
+    while (!doomed.empty()) {
+      auto last = std::move(doomed.back());
+      doomed.pop_back();
+    }
+    freeing = false;
+  }
+};
+
+// The members of Tensor that belong to the tape.
+class TapeAccess {
+ public:
+  static const std::shared_ptr<TapeNode>& node(const Tensor& x) { return x.node_; }
+  static int64_t offset(const Tensor& x) { return x.offset_; }
+  static Tensor at_node(const Tensor& x, std::shared_ptr<TapeNode> node) {
+    Tensor result = x;
+    result.node_ = std::move(node);
+    result.offset_ = 0;
+    return result;
+  }
+  static Tensor strided(const Tensor& whole, int64_t offset, const Shape& shape,
+                        int64_t row_stride) {
+    Tensor part = whole;
+    part.data_ = static_cast<char*>(whole.data_) + offset * size_of(whole.dtype_);
+    part.shape_ = shape;
+    part.row_stride_ = row_stride;
+    return part;
+  }
+};
+
+Tensor GradientSlot::part(int64_t offset, const Shape& shape, int64_t row_stride, bool& first) {
+  if (!buffer_.defined()) buffer_ = Tensor::empty(shape_, dtype_);
+  const int64_t rows = shape.rank() == 0 ? 1 : shape[0], width = shape.row_size();
+  const int64_t whole_rows = shape_.rank() == 0 ? 1 : shape_[0], whole_width = shape_.row_size();
+  const bool dense = row_stride == width || rows <= 1;
+  if (shape.numel() == shape_.numel()) {
+    first = mark(State::all, {0, 0});
+  } else if (shape.numel() == 0) {
+    first = true;
+  } else if (dense && offset % whole_width == 0 && rows * width % whole_width == 0) {
+    first = mark(State::rows, {offset / whole_width, (offset + rows * width) / whole_width});
+  } else if (row_stride == whole_width && rows == whole_rows && offset + width <= whole_width) {
+    first = mark(State::columns, {offset, offset + width});
+  } else {  // neither whole rows nor whole columns: everything else becomes zero
+    zero_unwritten();
+    first = false;
+  }
+  return TapeAccess::strided(buffer_, offset, shape, row_stride);
+}
+
+bool GradientSlot::mark(State kind, Range range) {
+  if (state_ == State::all) return false;
+  if (state_ == State::none) {
+    state_ = kind;
+    ranges_.clear();
+    if (kind != State::all) ranges_.push_back(range);
+    return true;
+  }
+  if (kind == state_) {
+    bool disjoint = true;
+    for (const Range& r : ranges_) {
+      if (r.begin <= range.begin && range.end <= r.end) return false;
+      disjoint = disjoint && (range.end <= r.begin || r.end <= range.begin);
+    }
+    if (disjoint) {
+      ranges_.push_back(range);
+      std::sort(ranges_.begin(), ranges_.end(),
+                [](const Range& a, const Range& b) { return a.begin < b.begin; });
+      int64_t covered = 0;
+      for (const Range& r : ranges_) covered += r.end - r.begin;
+      const int64_t total = kind == State::columns ? shape_.row_size()
+                            : shape_.rank() == 0   ? 1
+                                                   : shape_[0];
+      if (covered == total) state_ = State::all;
+      return true;
+    }
+  }
+  zero_unwritten();
+  return false;
+}
+
+void GradientSlot::zero_unwritten() {
+  if (state_ != State::all) {
+    const int64_t rows = shape_.rank() == 0 ? 1 : shape_[0], width = shape_.row_size();
+    const Tensor matrix = buffer_.reshape({rows, width});
+    const int64_t total = state_ == State::columns ? width : rows;
+    int64_t at = 0;
+    ranges_.push_back({total, total});
+    for (const Range& r : ranges_) {
+      if (r.begin > at)
+        zero(state_ == State::columns ? matrix.columns(at, r.begin - at)
+                                      : matrix.rows(at, r.begin - at));
+      at = r.end;
+    }
+  }
+  ranges_.clear();
+  state_ = State::all;
+}
+
+bool GradientSlot::adopt(const Tensor& gradient) {
+  if (written() || buffer_.defined() || !gradient.contiguous() || gradient.dtype() != dtype_ ||
+      gradient.numel() != shape_.numel()) {
+    return false;
+  }
+  buffer_ = gradient.reshape(shape_).detach();
+  state_ = State::all;
+  return true;
+}
+
+Tensor GradientSlot::whole() {
+  if (!written()) return {};
+  zero_unwritten();
+  return buffer_;
+}
+
+void GradientSlot::release() {
+  clear();
+  buffer_ = Tensor();
+}
+
+bool Sink::wants(int i) const { return inputs_.at(static_cast<size_t>(i)).node != nullptr; }
+
+Sink::Sum Sink::add(int i) {
+  const Input& input = inputs_.at(static_cast<size_t>(i));
+  RAPT_ASSERT(input.node != nullptr);
+  Sum sum{};
+  sum.gradient = input.node->slot->part(input.offset, input.shape, input.row_stride, sum.first);
+  return sum;
+}
+
+Tensor Sink::write(int i) {
+  Sum sum = add(i);
+  if (sum.first) return sum.gradient;
+  pending_.push_back({sum.gradient, empty_like(sum.gradient)});
+  return pending_.back().source;
+}
+
+void Sink::give(int i, Tensor gradient) {
+  const Input& input = inputs_.at(static_cast<size_t>(i));
+  RAPT_ASSERT(input.node != nullptr && gradient.shape() == input.shape);
+  const int64_t owners = gradient.shares_memory(dy_) ? 2 : 1;  // this handle and dy itself
+  const bool whole = input.node->order > 0 && input.offset == 0 && gradient.owners() == owners;
+  if (whole && input.node->slot->adopt(gradient)) return;
+  Sum sum = add(i);
+  if (sum.first) {
+    zero(sum.gradient);
+  }
+  add_into(sum.gradient, gradient);
+}
+
+void Sink::finish() {
+  for (Pending& pending : pending_) add_into(pending.target, pending.source);
+  pending_.clear();
+}
+
+Tensor record(const Tensor& y, std::initializer_list<Tensor> inputs, Backward backward) {
+  const bool any =
+      std::any_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x.recorded(); });
+  if (!any) return y;
+  RAPT_ASSERT(y.contiguous() && !y.recorded());
+  auto node = std::make_shared<TapeNode>();
+  node->order = next_order.fetch_add(1, std::memory_order_relaxed);
+  node->slot = std::make_shared<GradientSlot>(y.shape(), y.dtype());
+  node->run = std::move(backward);
+  node->inputs.reserve(inputs.size());
+  for (const Tensor& x : inputs) {
+    node->inputs.push_back(
+        {TapeAccess::node(x), x.shape(), TapeAccess::offset(x), x.row_stride(), x.dtype()});
+  }
+  return TapeAccess::at_node(y, std::move(node));
+}
+
+Tensor record_leaf(const Tensor& x, std::shared_ptr<GradientSlot> slot) {
+  auto node = std::make_shared<TapeNode>();
+  node->slot = std::move(slot);
+  return TapeAccess::at_node(x, std::move(node));
+}
+
+void backward(const Tensor& y, const Tensor& dy) {
+  RAPT_CHECK(y.recorded(), "backward: expected a recorded result, got one made without gradients");
+  RAPT_CHECK(dy.shape() == y.shape() && dy.dtype() == y.dtype(),
+             "backward: expected a gradient {} of {}, got {} of {}", y.shape().text(),
+             dtype_name(y.dtype()), dy.shape().text(), dtype_name(dy.dtype()));
+  const auto later = [](const std::shared_ptr<TapeNode>& a, const std::shared_ptr<TapeNode>& b) {
+    return a->order < b->order;
+  };
+  std::priority_queue<std::shared_ptr<TapeNode>, std::vector<std::shared_ptr<TapeNode>>,
+                      decltype(later)>
+      queue(later);
+  const Sink::Input start{TapeAccess::node(y), y.shape(), TapeAccess::offset(y), y.row_stride(),
+                          y.dtype()};
+  RAPT_CHECK(!start.node->ran,
+             "backward: this result's backward was run before, and what it saved is freed");
+  const std::vector<Sink::Input> starts = {start};
+  Sink seed(starts, dy);
+  Tensor first = seed.write(0);
+  zero(first);
+  add_into(first, dy);
+  seed.finish();
+  queue.push(start.node);
+  while (!queue.empty()) {
+    const std::shared_ptr<TapeNode> node = queue.top();
+    queue.pop();
+    if (node->order == 0 || node->ran) continue;  // a leaf, or queued by several of its users
+    node->ran = true;
+    const Tensor gradient = node->slot->whole();
+    node->slot->release();
+    Sink sink(node->inputs, gradient);
+    node->run(gradient, sink);
+    sink.finish();
+    for (const Sink::Input& input : node->inputs) {
+      if (input.node == nullptr || input.node->order == 0) continue;
+      RAPT_CHECK(!input.node->ran,
+                 "backward: a part of this graph was run before, and what it saved is freed");
+      if (input.node->slot->written()) queue.push(input.node);
+    }
+    node->release();
+  }
+}
+
+void backward(const Tensor& y) { backward(y, Tensor::full(y.shape(), y.dtype(), 1)); }
+
+}  // namespace rapt
