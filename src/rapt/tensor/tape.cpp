@@ -174,19 +174,51 @@ void GradientSlot::release() {
 
 bool Sink::wants(int i) const { return inputs_.at(static_cast<size_t>(i)).node != nullptr; }
 
-Sink::Sum Sink::add(int i) {
-  const Input& input = inputs_.at(static_cast<size_t>(i));
+Sink::Sum Sink::place(const Input& input) {
   RAPT_ASSERT(input.node != nullptr);
   Sum sum{};
   sum.gradient = input.node->slot->part(input.offset, input.shape, input.row_stride, sum.first);
+  placed_.push_back(&input);
+  return sum;
+}
+
+Tensor Sink::aside(const Tensor& target) {
+  pending_.push_back({target, empty_like(target)});
+  return pending_.back().source;
+}
+
+bool Sink::overlaps_earlier(const Input& input) const {
+  struct Box {
+    int64_t row, rows, col, cols;
+  };
+  const auto box = [](const Input& x) {
+    const int64_t whole = std::max<int64_t>(1, x.node->slot->shape().row_size());
+    const int64_t rows = x.shape.rank() == 0 ? 1 : x.shape[0], width = x.shape.row_size();
+    if (x.row_stride == whole && width <= whole)
+      return Box{x.offset / whole, rows, x.offset % whole, width};
+    return Box{x.offset / whole, (x.offset % whole + rows * width + whole - 1) / whole, 0,
+               whole};  // rows without gaps
+  };
+  return std::any_of(placed_.begin(), placed_.end(), [&](const Input* earlier) {
+    if (earlier->node != input.node) return false;
+    const Box a = box(*earlier), b = box(input);
+    return a.row < b.row + b.rows && b.row < a.row + a.rows && a.col < b.col + b.cols &&
+           b.col < a.col + a.cols;
+  });
+}
+
+Sink::Sum Sink::add(int i) {
+  const Input& input = inputs_.at(static_cast<size_t>(i));
+  RAPT_ASSERT(input.node != nullptr);
+  const bool overlaps = overlaps_earlier(input);
+  Sum sum = place(input);
+  if (overlaps) return {aside(sum.gradient), true};
   return sum;
 }
 
 Tensor Sink::write(int i) {
   Sum sum = add(i);
-  if (sum.first) return sum.gradient;
-  pending_.push_back({sum.gradient, empty_like(sum.gradient)});
-  return pending_.back().source;
+  return sum.first ? sum.gradient : aside(sum.gradient);
 }
 
 void Sink::give(int i, Tensor gradient) {
@@ -195,11 +227,9 @@ void Sink::give(int i, Tensor gradient) {
   const int64_t owners = gradient.shares_memory(dy_) ? 2 : 1;  // this handle and dy itself
   const bool whole = input.node->order > 0 && input.offset == 0 && gradient.owners() == owners;
   if (whole && input.node->slot->adopt(gradient)) return;
-  Sum sum = add(i);
-  if (sum.first) {
-    zero(sum.gradient);
-  }
-  add_into(sum.gradient, gradient);
+  Sum sum = place(input);
+  if (sum.first) zero(sum.gradient);
+  pending_.push_back({sum.gradient, gradient});
 }
 
 void Sink::finish() {

@@ -84,7 +84,10 @@ class Sink {
   friend Tensor record(const Tensor&, std::initializer_list<Tensor>,
                        std::function<void(const Tensor&, Sink&)>);
   Sink(const std::vector<Input>& inputs, const Tensor& dy) : inputs_(inputs), dy_(dy) {}
-  void finish();  // adds what write() could not place directly
+  Sum place(const Input& input);
+  Tensor aside(const Tensor& target);  // a buffer that finish() adds to `target`
+  bool overlaps_earlier(const Input& input) const;
+  void finish();
 
   const std::vector<Input>& inputs_;
   const Tensor& dy_;  // what the backward runs on
@@ -92,6 +95,7 @@ class Sink {
     Tensor target, source;
   };
   std::vector<Pending> pending_;
+  std::vector<const Input*> placed_;
 };
 
 // From the gradient dy of a result to those of its inputs. dy may be overwritten if it is handed on

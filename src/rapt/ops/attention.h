@@ -1,0 +1,41 @@
+// Scaled dot-product attention, Vaswani et al. 2017, section 3.2.1, for all heads of a packed batch
+// at once.
+//
+// Sizes: q (Nq, H, Dk), k (Nk, H, Dk), v (Nk, H, Dv); each may be a view of columns of a wider
+// product.
+#pragma once
+
+#include <memory>
+
+#include "rapt/tensor/mask.h"
+#include "rapt/tensor/pass.h"
+#include "rapt/tensor/tape.h"
+
+namespace rapt {
+
+struct AttentionOptions {
+  double scale = 0;          // of the scores; 0: 1 / sqrt(Dk)
+  kernels::Dropout dropout;  // of the weights
+  // A dense tensor that is added to the scores: (Tq, Tk), (B, Tq, Tk) or (B, H, Tq, Tk) where the
+  // sentences have equal lengths; differentiated if it is recorded. Minus infinity hides a key.
+  Tensor bias;
+  int64_t key_tile = 0, query_tile = 0;  // of the kernel; 0: its own
+};
+
+// softmax(scale q k^T + bias) v -> (Nq, H, Dv): each sentence of `queries` attends within the
+// sentence of `keys` with the same index. A query that may see no key gets zeros. Throws Error
+// where shapes do not fit.
+Tensor attention(const Tensor& q, const Rows& queries, const Tensor& k, const Tensor& v,
+                 const Rows& keys, const Mask& mask = {}, const AttentionOptions& options = {});
+
+struct AttentionResult {
+  Tensor context;  // (Nq, H, Dv)
+  Tensor weights;  // (B, H, longest Tq, longest Tk), before dropout, not recorded; zero where a
+                   // sentence is shorter
+};
+// The same with the weights of all heads: those that the context was made with.
+AttentionResult attention_with_weights(const Tensor& q, const Rows& queries, const Tensor& k,
+                                       const Tensor& v, const Rows& keys, const Mask& mask = {},
+                                       const AttentionOptions& options = {});
+
+}  // namespace rapt

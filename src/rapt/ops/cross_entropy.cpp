@@ -1,0 +1,55 @@
+#include "rapt/ops/cross_entropy.h"
+
+#include "rapt/kernels/elementwise.h"
+#include "rapt/kernels/softmax.h"
+#include "rapt/tensor/dispatch.h"
+
+namespace rapt {
+
+Loss cross_entropy(Tensor logits, const Tensor& targets, const CrossEntropyOptions& options) {
+  RAPT_CHECK(logits.rank() == 2, "cross_entropy: expected logits (N, V), got {}",
+             logits.shape().text());
+  const int64_t N = logits.dim(0), V = logits.dim(1);
+  RAPT_CHECK(targets.rank() == 1 && targets.dim(0) == N && targets.dtype() == DType::i32,
+             "cross_entropy: expected {} targets of i32, got {} of {}", N, targets.shape().text(),
+             dtype_name(targets.dtype()));
+  RAPT_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
+             "cross_entropy: expected label_smoothing in [0, 1], got {}", options.label_smoothing);
+  const int32_t* target = targets.data<int32_t>();
+  Loss loss;
+  for (int64_t i = 0; i < N; ++i) {
+    if (target[i] == options.ignore_index) continue;
+    RAPT_CHECK(target[i] >= 0 && target[i] < V,
+               "cross_entropy: expected targets below {}, got {} in row {}", V, target[i], i);
+    ++loss.count;
+  }
+  Tensor d_logits;
+  if (logits.recorded()) {
+    d_logits = logits.owners() == 1 && logits.contiguous() ? logits.detach() : empty_like(logits);
+  }
+  Tensor sum = Tensor::empty({1}, logits.dtype());
+  dispatch_float(logits.dtype(), "cross_entropy", [&](auto tag) {
+    using T = decltype(tag);
+    Tensor losses = Tensor::empty({N}, logits.dtype());
+    kernels::cross_entropy(std::as_const(logits).data<T>(), logits.row_stride(), target,
+                           options.ignore_index, options.label_smoothing, losses.data<T>(),
+                           d_logits.defined() ? d_logits.data<T>() : nullptr, V, N, V);
+    *sum.data<T>() = static_cast<T>(kernels::sum(losses.data<T>(), N));
+  });
+  // The closure gives its only handle away: it runs once.
+  loss.sum = record(sum, {logits}, [d_logits](const Tensor& dy, Sink& d) mutable {
+    Tensor gradient = std::move(d_logits);
+    const double factor = dy.item();
+    if (factor != 1) {
+      dispatch_float(gradient.dtype(), "cross_entropy", [&](auto tag) {
+        using T = decltype(tag);
+        const auto [rows, cols, ld] = as_matrix(gradient);
+        kernels::scale(gradient.data<T>(), ld, factor, gradient.data<T>(), ld, rows, cols, false);
+      });
+    }
+    d.give(0, std::move(gradient));
+  });
+  return loss;
+}
+
+}  // namespace rapt

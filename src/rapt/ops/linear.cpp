@@ -1,0 +1,50 @@
+#include "rapt/ops/linear.h"
+
+#include "rapt/kernels/matmul.h"
+#include "rapt/tensor/dispatch.h"
+
+namespace rapt {
+
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
+  RAPT_CHECK(x.rank() == 2 && w.rank() == 2,
+             "linear: expected x (N, in) and w (out, in), got {} and {}", x.shape().text(),
+             w.shape().text());
+  RAPT_CHECK(x.dim(1) == w.dim(1), "linear: expected {} input channels, got {}", w.dim(1),
+             x.dim(1));
+  RAPT_CHECK(!b.defined() || (b.rank() == 1 && b.dim(0) == w.dim(0)),
+             "linear: expected a bias of {}, got {}", w.dim(0), b.shape().text());
+  RAPT_CHECK(x.dtype() == w.dtype() && (!b.defined() || b.dtype() == w.dtype()),
+             "linear: expected one type, got x {} and w {}", dtype_name(x.dtype()),
+             dtype_name(w.dtype()));
+  const int64_t M = x.dim(0), N = w.dim(0), K = w.dim(1);
+  const bool recorded = x.recorded() || w.recorded() || b.recorded();
+  Tensor y = Tensor::empty({M, N}, x.dtype());
+  dispatch_float(x.dtype(), "linear", [&](auto tag) {
+    using T = decltype(tag);
+    kernels::linear(x.data<T>(), x.row_stride(), w.data<T>(), w.row_stride(),
+                    b.defined() ? b.data<T>() : nullptr, y.data<T>(), N, M, N, K,
+                    recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
+  });
+  return record(y, {x, w, b}, [x, w, M, N, K](const Tensor& dy, Sink& d) {
+    dispatch_float(dy.dtype(), "linear", [&](auto tag) {
+      using T = decltype(tag);
+      const T* g = dy.data<T>();
+      if (d.wants(0)) {
+        auto [dx, first] = d.add(0);
+        kernels::linear_dx(g, N, w.data<T>(), w.row_stride(), dx.template data<T>(),
+                           dx.row_stride(), M, N, K, !first);
+      }
+      if (d.wants(1)) {
+        auto [dw, first] = d.add(1);
+        kernels::linear_dw(g, N, x.data<T>(), x.row_stride(), dw.template data<T>(),
+                           dw.row_stride(), M, N, K, !first);
+      }
+      if (d.wants(2)) {
+        auto [db, first] = d.add(2);
+        kernels::linear_db(g, N, db.template data<T>(), M, N, !first);
+      }
+    });
+  });
+}
+
+}  // namespace rapt

@@ -1,0 +1,13 @@
+// Linear layers: y = x w^T + b.
+#pragma once
+
+#include "rapt/tensor/tape.h"
+
+namespace rapt {
+
+// x (N, in), w (out, in), b (out) or undefined -> (N, out). Where a gradient is wanted, rows may be
+// grouped freely; otherwise the bits of a row do not depend on the other rows. Throws Error where
+// widths differ.
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b = {});
+
+}  // namespace rapt

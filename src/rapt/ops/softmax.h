@@ -1,0 +1,14 @@
+// Softmax over the last axis.
+#pragma once
+
+#include "rapt/tensor/tape.h"
+
+namespace rapt {
+
+// x (.., C), contiguous or a matrix -> the same shape; rows sum to 1. A row of minus infinity alone
+// gives zeros.
+Tensor softmax(const Tensor& x);
+// log(softmax(x)), not recorded.
+Tensor log_softmax(const Tensor& x);
+
+}  // namespace rapt
