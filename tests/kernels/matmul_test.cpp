@@ -1,0 +1,284 @@
+// The products against the f64 reference: all tails, leading dimensions, starts, and threads.
+#include "rapt/kernels/matmul.h"
+
+#include <cstring>
+#include <vector>
+
+#include "rapt/base/random.h"
+#include "rapt/base/runtime.h"
+#include "rapt/kernels/reference_matmul.h"
+#include "tests/testing/testing.h"
+
+namespace rapt::kernels {
+namespace {
+
+// Stands between the rows of a matrix: a product must leave it alone.
+constexpr double kGuard = -1234.5;
+
+template <class T>
+double number(T value) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return static_cast<float>(value);
+  } else {
+    return value;
+  }
+}
+
+// A matrix whose rows are `gap` elements longer than `cols` and whose first element is not aligned.
+template <class T>
+struct Matrix {
+  int64_t rows, cols, ld;
+  std::vector<T> storage;
+
+  Matrix(int64_t height, int64_t width, int64_t gap = 0)
+      : rows(height),
+        cols(width),
+        ld(width + gap),
+        storage(static_cast<size_t>(rows * ld + 2), T(kGuard)) {}
+  T* data() { return storage.data() + 1; }
+  const T* data() const { return storage.data() + 1; }
+
+  Matrix& randomize(uint64_t seed) {
+    Rng rng(seed);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < cols; ++c) data()[r * ld + c] = T(static_cast<float>(rng.normal()));
+    }
+    return *this;
+  }
+  // The elements without the gaps, in f64.
+  std::vector<double> values() const {
+    std::vector<double> result;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < cols; ++c) result.push_back(number(data()[r * ld + c]));
+    }
+    return result;
+  }
+  bool guards_stand() const {
+    const auto stands = [](T value) { return number(value) == number(T(kGuard)); };
+    bool all = stands(storage.front()) && stands(storage.back());
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = cols; c < ld; ++c) all = all && stands(data()[r * ld + c]);
+    }
+    return all;
+  }
+};
+
+template <class T>
+Matrix<double> wide(const Matrix<T>& from) {
+  Matrix<double> to(from.rows, from.cols);
+  const std::vector<double> values = from.values();
+  std::copy(values.begin(), values.end(), to.data());
+  return to;
+}
+
+template <class A, class B>
+double difference(const Matrix<A>& a, const Matrix<B>& b) {
+  const std::vector<double> x = a.values(), y = b.values();
+  return testing::relative_difference(std::span<const double>(x), std::span<const double>(y));
+}
+
+template <class T>
+bool same_bits(const Matrix<T>& a, const Matrix<T>& b) {
+  return a.storage.size() == b.storage.size() &&
+         std::memcmp(a.storage.data(), b.storage.data(), a.storage.size() * sizeof(T)) == 0;
+}
+
+template <class T>
+constexpr double tolerance() {
+  return sizeof(T) == 8 ? 1e-12 : sizeof(T) == 4 ? 1e-5 : 1.0 / 128;
+}
+
+// What biases and gradients of parameters are made of.
+template <class T>
+using Master = std::conditional_t<sizeof(T) == 8, double, float>;
+
+struct Sizes {
+  int64_t M, N, K;
+};
+std::ostream& operator<<(std::ostream& out, const Sizes& s) {
+  return out << "M " << s.M << " N " << s.N << " K " << s.K;
+}
+
+// Every tail of rows up to 70, of outputs and inputs around the vectors and blocks, and chunk ends.
+std::vector<Sizes> many_sizes() {
+  std::vector<Sizes> all;
+  for (int64_t M = 0; M <= 70; ++M) all.push_back({M, 33, 37});
+  for (int64_t N = 0; N <= 40; ++N) all.push_back({5, N, 19}), all.push_back({35, N, 19});
+  for (int64_t K = 0; K <= 70; ++K) all.push_back({6, 21, K}), all.push_back({40, 21, K});
+  for (const int64_t M : {1, 14, 32, 33, 255, 256, 257, 300, 512, 530, 801})
+    all.push_back({M, 130, 70});
+  for (const int64_t M : {1, 3, 14, 31, 100})
+    all.push_back({M, 300, 1100}), all.push_back({M, 1100, 300});
+  all.push_back({1, 1, 1});
+  return all;
+}
+
+template <class X, class Y>
+void expect_linear(const Sizes& s, int64_t gap, bool with_bias, RowPolicy policy) {
+  const auto x = Matrix<X>(s.M, s.K, gap).randomize(1);
+  const auto w = Matrix<X>(s.N, s.K, 2 * gap).randomize(2);
+  const auto bias = Matrix<Master<X>>(1, s.N).randomize(3);
+  Matrix<Y> y(s.M, s.N, gap);
+  linear(x.data(), x.ld, w.data(), w.ld, with_bias ? bias.data() : nullptr, y.data(), y.ld, s.M,
+         s.N, s.K, policy);
+  const auto x64 = wide(x), w64 = wide(w), bias64 = wide(bias);
+  Matrix<double> expected(s.M, s.N);
+  reference::linear(x64.data(), x64.ld, w64.data(), w64.ld, with_bias ? bias64.data() : nullptr,
+                    expected.data(), expected.ld, s.M, s.N, s.K);
+  EXPECT_LE(difference(y, expected), tolerance<Y>())
+      << s << " gap " << gap << " bias " << with_bias;
+  EXPECT_TRUE(y.guards_stand()) << s;
+}
+
+template <class T>
+void expect_dx(const Sizes& s, int64_t gap, bool accumulate) {
+  const auto dy = Matrix<T>(s.M, s.N, gap).randomize(1);
+  const auto w = Matrix<T>(s.N, s.K, 2 * gap).randomize(2);
+  auto dx = Matrix<T>(s.M, s.K, gap);
+  if (accumulate) dx.randomize(3);
+  auto expected = wide(dx);
+  const auto dy64 = wide(dy), w64 = wide(w);
+  linear_dx(dy.data(), dy.ld, w.data(), w.ld, dx.data(), dx.ld, s.M, s.N, s.K, accumulate);
+  reference::linear_dx(dy64.data(), dy64.ld, w64.data(), w64.ld, expected.data(), expected.ld, s.M,
+                       s.N, s.K, accumulate);
+  EXPECT_LE(difference(dx, expected), tolerance<T>())
+      << s << " gap " << gap << " accumulate " << accumulate;
+  EXPECT_TRUE(dx.guards_stand()) << s;
+}
+
+template <class T>
+void expect_dw(const Sizes& s, int64_t gap, bool accumulate) {
+  const auto dy = Matrix<T>(s.M, s.N, gap).randomize(1);
+  const auto x = Matrix<T>(s.M, s.K, 2 * gap).randomize(2);
+  auto dw = Matrix<Master<T>>(s.N, s.K, gap);
+  if (accumulate) dw.randomize(3);
+  auto expected = wide(dw);
+  const auto dy64 = wide(dy), x64 = wide(x);
+  linear_dw(dy.data(), dy.ld, x.data(), x.ld, dw.data(), dw.ld, s.M, s.N, s.K, accumulate);
+  reference::linear_dw(dy64.data(), dy64.ld, x64.data(), x64.ld, expected.data(), expected.ld, s.M,
+                       s.N, s.K, accumulate);
+  EXPECT_LE(difference(dw, expected), tolerance<Master<T>>())
+      << s << " gap " << gap << " accumulate " << accumulate;
+  EXPECT_TRUE(dw.guards_stand()) << s;
+}
+
+template <class T>
+void expect_db(const Sizes& s, int64_t gap, bool accumulate) {
+  const auto dy = Matrix<T>(s.M, s.N, gap).randomize(1);
+  auto db = Matrix<Master<T>>(1, s.N);
+  if (accumulate) db.randomize(3);
+  auto expected = wide(db);
+  const auto dy64 = wide(dy);
+  linear_db(dy.data(), dy.ld, db.data(), s.M, s.N, accumulate);
+  reference::linear_db(dy64.data(), dy64.ld, expected.data(), s.M, s.N, accumulate);
+  EXPECT_LE(difference(db, expected), tolerance<Master<T>>())
+      << s << " gap " << gap << " accumulate " << accumulate;
+  EXPECT_TRUE(db.guards_stand()) << s;
+}
+
+TEST(Linear, AgreesWithTheReferenceInF32) {
+  for (const Sizes& s : many_sizes()) {
+    for (const RowPolicy policy : {RowPolicy::fast, RowPolicy::independent}) {
+      expect_linear<float, float>(s, 0, true, policy);
+      expect_linear<float, float>(s, 3, false, policy);
+    }
+  }
+}
+
+TEST(Linear, AgreesWithTheReferenceInF64) {
+  for (const Sizes& s : many_sizes()) {
+    expect_linear<double, double>(s, 0, false, RowPolicy::fast);
+    expect_linear<double, double>(s, 3, true, RowPolicy::independent);
+  }
+}
+
+TEST(Linear, AgreesWithTheReferenceInBf16) {
+  for (const Sizes& s : many_sizes()) {
+    expect_linear<bf16, bf16>(s, 3, true, RowPolicy::fast);
+    expect_linear<bf16, float>(s, 0, false, RowPolicy::fast);
+    expect_linear<bf16, float>(s, 1, true, RowPolicy::independent);
+  }
+}
+
+TEST(LinearDx, AgreesWithTheReference) {
+  for (const Sizes& s : many_sizes()) {
+    expect_dx<float>(s, 0, false);
+    expect_dx<float>(s, 3, true);
+    expect_dx<double>(s, 0, true);
+    expect_dx<double>(s, 3, false);
+    expect_dx<bf16>(s, 1, false);
+    expect_dx<bf16>(s, 0, true);
+  }
+}
+
+TEST(LinearDw, AgreesWithTheReference) {
+  for (const Sizes& s : many_sizes()) {
+    expect_dw<float>(s, 0, false);
+    expect_dw<float>(s, 3, true);
+    expect_dw<double>(s, 0, true);
+    expect_dw<double>(s, 3, false);
+    expect_dw<bf16>(s, 1, false);
+    expect_dw<bf16>(s, 0, true);
+  }
+}
+
+TEST(LinearDb, AgreesWithTheReference) {
+  for (const Sizes& s : many_sizes()) {
+    expect_db<float>(s, 3, false);
+    expect_db<float>(s, 0, true);
+    expect_db<double>(s, 3, true);
+    expect_db<bf16>(s, 1, false);
+  }
+}
+
+// The result of each product with `threads` threads.
+struct Results {
+  Matrix<float> y, independent, dx, dw, db;
+  Matrix<double> y64, dx64, dw64;
+};
+
+Results results(const Sizes& s, int threads) {
+  Runtime runtime({.threads = threads, .log = {}});
+  const Runtime::Scope scope(runtime);
+  const auto x = Matrix<float>(s.M, s.K).randomize(1), w = Matrix<float>(s.N, s.K).randomize(2);
+  const auto dy = Matrix<float>(s.M, s.N).randomize(3);
+  const auto x64 = wide(x), w64 = wide(w), dy64 = wide(dy);
+  Results r{{s.M, s.N}, {s.M, s.N}, {s.M, s.K}, {s.N, s.K},
+            {1, s.N},   {s.M, s.N}, {s.M, s.K}, {s.N, s.K}};
+  linear(x.data(), x.ld, w.data(), w.ld, nullptr, r.y.data(), r.y.ld, s.M, s.N, s.K,
+         RowPolicy::fast);
+  linear(x.data(), x.ld, w.data(), w.ld, nullptr, r.independent.data(), r.y.ld, s.M, s.N, s.K,
+         RowPolicy::independent);
+  linear_dx(dy.data(), dy.ld, w.data(), w.ld, r.dx.data(), r.dx.ld, s.M, s.N, s.K, false);
+  linear_dw(dy.data(), dy.ld, x.data(), x.ld, r.dw.data(), r.dw.ld, s.M, s.N, s.K, false);
+  linear_db(dy.data(), dy.ld, r.db.data(), s.M, s.N, false);
+  linear(x64.data(), x64.ld, w64.data(), w64.ld, nullptr, r.y64.data(), r.y64.ld, s.M, s.N, s.K,
+         RowPolicy::fast);
+  linear_dx(dy64.data(), dy64.ld, w64.data(), w64.ld, r.dx64.data(), r.dx64.ld, s.M, s.N, s.K,
+            false);
+  linear_dw(dy64.data(), dy64.ld, x64.data(), x64.ld, r.dw64.data(), r.dw64.ld, s.M, s.N, s.K,
+            false);
+  return r;
+}
+
+TEST(Linear, AnyNumberOfThreadsGivesTheSameBits) {
+  for (const Sizes& s :
+       {Sizes{14, 700, 600}, Sizes{100, 700, 300}, Sizes{530, 300, 200}, Sizes{1100, 130, 64}}) {
+    const Results one = results(s, 1);
+    for (const int threads : {1, 2, 3}) {
+      const Results many = results(s, threads);
+      EXPECT_TRUE(same_bits(one.y, many.y)) << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.independent, many.independent))
+          << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.dx, many.dx)) << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.dw, many.dw)) << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.db, many.db)) << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.y64, many.y64)) << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.dx64, many.dx64)) << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.dw64, many.dw64)) << s << ", " << threads << " threads";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rapt::kernels
