@@ -1,0 +1,74 @@
+"""Installs the build into an empty folder; a project of its own finds it there, builds and runs."""
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+TOP = pathlib.Path(os.environ.get("RAPT_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
+BUILD = pathlib.Path(os.environ.get("RAPT_BINARY_DIR", TOP / "build"))
+
+spec = importlib.util.spec_from_file_location("check_layers", TOP / "tools/check_layers.py")
+check_layers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(check_layers)
+
+
+def run(*command):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, command))} failed:\n{done.stdout}")
+    return done.stdout
+
+
+def cache_entry(name):
+    for line in (BUILD / "CMakeCache.txt").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return line.split("=", 1)[1]
+    raise AssertionError(f"{BUILD}/CMakeCache.txt has no {name}")
+
+
+class Consumer(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="rapt-consumer-")
+        cls.work = pathlib.Path(cls.folder.name)
+        cls.prefix = cls.work / "prefix"
+        run("cmake", "--install", BUILD, "--prefix", cls.prefix)
+        cls.include = cls.prefix / "include"
+        cls.installed = sorted(path.relative_to(cls.include).as_posix()
+                               for path in cls.include.rglob("*.h"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_the_installed_headers_are_the_public_ones(self):
+        public = sorted(path.relative_to(TOP / "src").as_posix()
+                        for path in (TOP / "src/rapt").rglob("*.h")
+                        if check_layers.is_public_header(path.relative_to(TOP).as_posix()))
+        self.assertIn("rapt/base/error.h", public)
+        self.assertEqual(self.installed, public)
+
+    def test_a_project_finds_builds_and_runs_what_is_installed(self):
+        source, build = self.work / "source", self.work / "build"
+        shutil.copytree(TOP / "tests/house/consumer", source)
+        (source / "headers.cpp").write_text(
+            "".join(f"#include <{name}>\n" for name in self.installed))
+        run("cmake", "-G", "Ninja", "-S", source, "-B", build,
+            f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DCMAKE_CXX_COMPILER={cache_entry('CMAKE_CXX_COMPILER')}")
+        # Found in the prefix, not in the folder that it was built in.
+        self.assertIn(f"rapt_DIR:PATH={self.prefix}", (build / "CMakeCache.txt").read_text())
+        targets = (self.prefix / "lib").rglob("rapt-targets*.cmake")
+        for file in targets:
+            self.assertNotIn(str(TOP), file.read_text(), f"{file.name} points into the source tree")
+        run("cmake", "--build", build)
+        self.assertIn("abacus", run(build / "consumer"))
+
+
+if __name__ == "__main__":
+    unittest.main()
