@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "rapt/tensor/tensor.h"
 
@@ -33,6 +34,16 @@ class Parameter {
     Tensor value, twin;
   };
   std::shared_ptr<State> state_;
+};
+
+// A parameter, or rows [begin, begin + count) of its first axis, under its canonical name: the stacked
+// projection of an attention is visited as its query, key and value.
+struct NamedParameter {
+  std::string name;
+  Parameter parameter;
+  int64_t begin = 0, count = 0;
+
+  Tensor value() const { return parameter.value().rows(begin, count); }
 };
 
 }  // namespace rapt
