@@ -15,7 +15,7 @@ class ThreadPool;
 
 struct RuntimeOptions {
   int threads = 0;  // 0: the cores that this process may use (affinity and CPU quota)
-  std::function<void(std::string_view line)> log;  // unset: warnings go to stderr
+  std::function<void(std::string_view line)> log = {};  // unset: warnings go to stderr
 };
 
 class Runtime {
