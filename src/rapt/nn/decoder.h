@@ -1,0 +1,75 @@
+// The decoder: layers of causal self-attention, cross-attention and feed-forward, Vaswani et al.
+// 2017, section 3.1.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "rapt/nn/attention.h"
+#include "rapt/nn/feed_forward.h"
+#include "rapt/nn/sublayer.h"
+
+namespace rapt::nn {
+
+// What a decoder layer's cross-attention looks at: the encoder's output (Ns, C) and its sentences.
+struct Memory {
+  Tensor output;
+  Rows rows;
+  Mask mask;  // which source tokens the target may see
+};
+
+// What one layer keeps between decoding steps.
+struct DecoderLayerState {
+  KeyValueCache self;
+  KeyValues cross;
+};
+
+class DecoderLayer : public Module {
+ public:
+  DecoderLayer(const LayerOptions& options, const Init& init);
+
+  // x (Nt, C) -> (Nt, C). `mask` is that of the self-attention, causality included.
+  Tensor forward(const Tensor& x, const Rows& rows, const Mask& mask, const Memory& memory,
+                 const Pass& pass) const;
+
+  // Decoding: start() projects the memory once; step() takes the new tokens of each sentence (Nt,
+  // C) -> (Nt, C).
+  DecoderLayerState start(const Memory& memory, const Pass& pass) const;
+  Tensor step(const Tensor& x, const Rows& rows, const Memory& memory, DecoderLayerState& state,
+              const Pass& pass) const;
+
+  void visit(const Visitor& visitor, const std::string& prefix) const override;
+
+ private:
+  using Sublayer = std::function<Tensor(const Tensor& x, const Pass& pass)>;
+  Tensor run(const Tensor& x, const Rows& rows, const Sublayer& self, const Sublayer& cross,
+             const Pass& pass) const;
+
+  LayerOptions options_;
+  Attention self_attention_;
+  LayerNorm self_attention_norm_;
+  Attention cross_attention_;
+  LayerNorm cross_attention_norm_;
+  FeedForward feed_forward_;
+  LayerNorm feed_forward_norm_;
+};
+
+class Decoder : public Module {
+ public:
+  Decoder(const LayerOptions& options, int64_t num_layers, bool final_norm, const Init& init);
+
+  Tensor forward(const Tensor& x, const Rows& rows, const Mask& mask, const Memory& memory,
+                 const Pass& pass) const;
+
+  std::vector<DecoderLayerState> start(const Memory& memory, const Pass& pass) const;
+  Tensor step(const Tensor& x, const Rows& rows, const Memory& memory,
+              std::vector<DecoderLayerState>& state, const Pass& pass) const;
+
+  void visit(const Visitor& visitor, const std::string& prefix) const override;
+
+ private:
+  std::vector<DecoderLayer> layers_;
+  std::unique_ptr<LayerNorm> norm_;
+};
+
+}  // namespace rapt::nn

@@ -1,0 +1,31 @@
+#include "rapt/nn/linear.h"
+
+#include <cmath>
+
+namespace rapt::nn {
+
+Linear::Linear(int64_t in, int64_t out, bool bias, const Init& init) {
+  const double bound = in > 0 ? 1 / std::sqrt(static_cast<double>(in)) : 0;
+  weight_ = init.uniform({out, in}, bound);
+  if (bias) bias_ = init.uniform({out}, bound);
+}
+
+Linear::Linear(const Parameter& weight, bool bias, const Init& init) : weight_(weight) {
+  if (bias) bias_ = init.constant({weight.shape()[0]}, 0);
+}
+
+Tensor Linear::forward(const Tensor& x, const Pass& pass) const {
+  return linear(x, pass.use(weight_), bias_.defined() ? pass.use(bias_) : Tensor());
+}
+
+Tensor Linear::forward(const Tensor& x, int64_t begin, int64_t count, const Pass& pass) const {
+  return linear(x, pass.use(weight_, begin, count),
+                bias_.defined() ? pass.use(bias_, begin, count) : Tensor());
+}
+
+void Linear::visit(const Visitor& visitor, const std::string& prefix) const {
+  visitor({join_name(prefix, "weight"), weight_, 0, weight_.shape()[0]});
+  if (bias_.defined()) visitor({join_name(prefix, "bias"), bias_, 0, bias_.shape()[0]});
+}
+
+}  // namespace rapt::nn

@@ -1,0 +1,28 @@
+// An affine map of channels: y = x W^T + b.
+#pragma once
+
+#include "rapt/nn/module.h"
+#include "rapt/ops/linear.h"
+
+namespace rapt::nn {
+
+class Linear : public Module {
+ public:
+  // Weight (out, in) and bias uniform within 1 / sqrt(in). Throws Error for negative sizes.
+  Linear(int64_t in, int64_t out, bool bias, const Init& init);
+  // With a weight that is there: tied to another layer's. Its bias, if any, starts at 0.
+  Linear(const Parameter& weight, bool bias, const Init& init);
+
+  Tensor forward(const Tensor& x, const Pass& pass) const;  // (N, in) -> (N, out)
+  // Output rows [begin, begin + count) alone: (N, in) -> (N, count).
+  Tensor forward(const Tensor& x, int64_t begin, int64_t count, const Pass& pass) const;
+
+  void visit(const Visitor& visitor, const std::string& prefix) const override;
+  const Parameter& weight() const { return weight_; }
+  const Parameter& bias() const { return bias_; }  // undefined without one
+
+ private:
+  Parameter weight_, bias_;
+};
+
+}  // namespace rapt::nn

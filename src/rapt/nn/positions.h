@@ -1,0 +1,13 @@
+// Sinusoidal positions, Vaswani et al. 2017, section 3.5.
+#pragma once
+
+#include "rapt/tensor/tensor.h"
+
+namespace rapt::nn {
+
+// (length, C): sin(p / 10000^(i / C)) in the even channels i of position p and cos(p / 10000^((i -
+// 1) / C)) in the odd ones; an odd C has one sine more. Computed in f64 and rounded to `dtype`.
+// Throws Error for negative sizes.
+Tensor sinusoidal_positions(int64_t length, int64_t C, DType dtype);
+
+}  // namespace rapt::nn
