@@ -1,0 +1,186 @@
+#include "rapt/models/encoder_decoder.h"
+
+#include <cmath>
+
+#include "rapt/base/check.h"
+#include "rapt/base/limits.h"
+#include "rapt/nn/positions.h"
+#include "rapt/tensor/dispatch.h"
+
+namespace rapt::models {
+namespace {
+
+nn::LayerOptions layer_options(const EncoderDecoderConfig& c) {
+  return {.d_model = c.d_model,
+          .nhead = c.nhead,
+          .d_qk = c.d_qk,
+          .d_v = c.d_v,
+          .dim_feedforward = c.dim_feedforward,
+          .dropout = c.dropout,
+          .activation = c.activation,
+          .layer_norm_eps = c.layer_norm_eps,
+          .norm_first = c.norm_first};
+}
+
+EncoderDecoderConfig checked(const EncoderDecoderConfig& config) {
+  config.check();
+  return config;
+}
+
+// torch.nn.Transformer draws all its matrices anew, by Xavier uniform (Glorot and Bengio 2010): the
+// stacked projection of an attention as one matrix; the biases of its attentions start at 0.
+void draw_as_torch(const nn::Module& stack, Rng& rng) {
+  stack.visit(
+      [&](const NamedParameter& p) {
+        Tensor value = p.parameter.value();
+        const bool attention = p.name.find("attention.") != std::string::npos;
+        dispatch_float(value.dtype(), "Init", [&](auto tag) {
+          using T = decltype(tag);
+          T* x = value.data<T>();
+          if (p.begin > 0) return;  // a later part of a stacked parameter
+          if (value.rank() == 2) {
+            const double bound = std::sqrt(6.0 / static_cast<double>(value.dim(0) + value.dim(1)));
+            for (int64_t i = 0; i < value.numel(); ++i)
+              x[i] = static_cast<T>(rng.uniform(-bound, bound));
+          } else if (attention) {
+            for (int64_t i = 0; i < value.numel(); ++i) x[i] = 0;
+          }
+        });
+      },
+      "");
+}
+
+}  // namespace
+
+EncoderDecoderConfig EncoderDecoderConfig::hand_built(int64_t src_vocab_size,
+                                                      int64_t tgt_vocab_size) {
+  EncoderDecoderConfig config = torch(src_vocab_size, tgt_vocab_size);
+  config.layout = "hand_built";
+  config.d_qk = config.d_v = 64;
+  config.final_norm = false;
+  config.dropout = 0;
+  return config;
+}
+
+EncoderDecoderConfig EncoderDecoderConfig::torch(int64_t src_vocab_size, int64_t tgt_vocab_size) {
+  EncoderDecoderConfig config;
+  config.layout = "torch";
+  config.src_vocab_size = src_vocab_size;
+  config.tgt_vocab_size = tgt_vocab_size;
+  return config;
+}
+
+void EncoderDecoderConfig::check() const {
+  const Limits limits;
+  const auto within = [](const char* name, int64_t value, int64_t low, int64_t high) {
+    RAPT_CHECK(value >= low && value <= high, "{}: expected {} to {}, got {}", name, low, high,
+               value);
+  };
+  within("src_vocab_size", src_vocab_size, 1, limits.vocabulary);
+  within("tgt_vocab_size", tgt_vocab_size, 1, limits.vocabulary);
+  within("d_model", d_model, 1, limits.width);
+  within("nhead", nhead, 1, limits.width);
+  within("d_qk", d_qk, 0, limits.width);
+  within("d_v", d_v, 0, limits.width);
+  within("dim_feedforward", dim_feedforward, 1, limits.width);
+  within("num_encoder_layers", num_encoder_layers, 0, limits.layers);
+  within("num_decoder_layers", num_decoder_layers, 0, limits.layers);
+  within("max_len", max_len, 1, limits.positions);
+  within("pad_id", pad_id, 0, std::min(src_vocab_size, tgt_vocab_size) - 1);
+  within("start_id", start_id, 0, tgt_vocab_size - 1);
+  within("end_id", end_id, 0, tgt_vocab_size - 1);
+  RAPT_CHECK(layout == "hand_built" || layout == "torch" || layout == "rapt",
+             "layout: expected hand_built, torch or rapt, got \"{}\"", layout);
+  nn::parse_activation(activation);
+  RAPT_CHECK(position_dropout >= 0 && position_dropout < 1,
+             "position_dropout: expected a number in [0, 1), got {}", position_dropout);
+  RAPT_CHECK(dropout >= 0 && dropout < 1, "dropout: expected a number in [0, 1), got {}", dropout);
+  RAPT_CHECK(layer_norm_eps > 0 && layer_norm_eps < 1,
+             "layer_norm_eps: expected a number in (0, 1), got {}", layer_norm_eps);
+  RAPT_CHECK(
+      tie_embeddings != TieEmbeddings::three || src_vocab_size == tgt_vocab_size,
+      "tie_embeddings: three needs one vocabulary, got src_vocab_size {} and tgt_vocab_size {}",
+      src_vocab_size, tgt_vocab_size);
+  nn::checked(nn::AttentionOptions{.d_model = d_model, .nhead = nhead, .d_qk = d_qk, .d_v = d_v});
+}
+
+EncoderDecoder::EncoderDecoder(const EncoderDecoderConfig& config, const nn::Init& init)
+    : config_(checked(config)),
+      positions_(nn::sinusoidal_positions(config_.max_len, config_.d_model, init.dtype)),
+      source_embedding_(config_.src_vocab_size, config_.d_model, init),
+      target_embedding_(config_.tie_embeddings == TieEmbeddings::three
+                            ? source_embedding_
+                            : nn::Embedding(config_.tgt_vocab_size, config_.d_model, init)),
+      encoder_(layer_options(config_), config_.num_encoder_layers, config_.final_norm, init),
+      decoder_(layer_options(config_), config_.num_decoder_layers, config_.final_norm, init),
+      projection_(
+          config_.tie_embeddings == TieEmbeddings::none
+              ? nn::Linear(config_.d_model, config_.tgt_vocab_size, config_.projection_bias, init)
+              : nn::Linear(target_embedding_.table(), config_.projection_bias, init)) {
+  if (config_.layout == "torch" && init.rng != nullptr) {
+    draw_as_torch(encoder_, *init.rng);
+    draw_as_torch(decoder_, *init.rng);
+  }
+}
+
+Tensor EncoderDecoder::embed(const nn::Embedding& embedding, const Tensor& ids, const Rows& rows,
+                             const Pass& pass) const {
+  const double factor =
+      config_.scale_embeddings ? std::sqrt(static_cast<double>(config_.d_model)) : 1;
+  return embedding.forward(ids, rows, positions_, factor, config_.position_dropout, pass);
+}
+
+nn::Memory EncoderDecoder::encode(const Tensor& source, const Rows& rows, const Pass& pass,
+                                  const Mask& mask) const {
+  const Tensor x =
+      embed(source_embedding_, source, rows, pass.scope("source_embedding"));  // (Ns, C)
+  return {encoder_.forward(x, rows, mask, pass.scope("encoder")), rows, mask};
+}
+
+Tensor EncoderDecoder::decode(const Tensor& target, const Rows& rows, const nn::Memory& memory,
+                              const Pass& pass, const Mask& mask) const {
+  const Tensor x =
+      embed(target_embedding_, target, rows, pass.scope("target_embedding"));  // (Nt, C)
+  return decoder_.forward(x, rows, Mask::causal() & mask, memory, pass.scope("decoder"));
+}
+
+Tensor EncoderDecoder::project(const Tensor& hidden, const Pass& pass) const {
+  return projection_.forward(hidden, pass);
+}
+
+Tensor EncoderDecoder::forward(const Tensor& source, const Rows& source_rows, const Tensor& target,
+                               const Rows& target_rows, const Pass& pass, const Mask& source_mask,
+                               const Mask& target_mask) const {
+  return project(decode(target, target_rows, encode(source, source_rows, pass, source_mask), pass,
+                        target_mask),
+                 pass);
+}
+
+std::vector<nn::DecoderLayerState> EncoderDecoder::start(const nn::Memory& memory,
+                                                         const Pass& pass) const {
+  return decoder_.start(memory, pass.scope("decoder"));
+}
+
+Tensor EncoderDecoder::step(const Tensor& target, const Rows& rows, const nn::Memory& memory,
+                            std::vector<nn::DecoderLayerState>& state, const Pass& pass) const {
+  const Tensor x = embed(target_embedding_, target, rows, pass.scope("target_embedding"));
+  return project(decoder_.step(x, rows, memory, state, pass.scope("decoder")), pass);
+}
+
+void EncoderDecoder::set_positions(const Tensor& positions) {
+  RAPT_CHECK(positions.shape() == positions_.shape() && positions.dtype() == positions_.dtype(),
+             "positions: expected {} of {}, got {} of {}", positions_.shape().text(),
+             dtype_name(positions_.dtype()), positions.shape().text(),
+             dtype_name(positions.dtype()));
+  positions_ = positions.contiguous_copy();
+}
+
+void EncoderDecoder::visit(const nn::Visitor& visitor, const std::string& prefix) const {
+  source_embedding_.visit(visitor, nn::join_name(prefix, "source_embedding"));
+  target_embedding_.visit(visitor, nn::join_name(prefix, "target_embedding"));
+  encoder_.visit(visitor, nn::join_name(prefix, "encoder"));
+  decoder_.visit(visitor, nn::join_name(prefix, "decoder"));
+  projection_.visit(visitor, nn::join_name(prefix, "projection"));
+}
+
+}  // namespace rapt::models

@@ -1,0 +1,100 @@
+// The encoder-decoder of Vaswani et al. 2017: embeddings with sinusoidal positions, a stack of
+// encoder layers, a stack of decoder layers, a projection to the target vocabulary.
+//
+// Sizes: Ns source tokens and Nt target tokens of a packed batch, C model width, V target
+// vocabulary.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "rapt/nn/decoder.h"
+#include "rapt/nn/embedding.h"
+#include "rapt/nn/encoder.h"
+
+namespace rapt::models {
+
+// How many of the three matrices (source embedding, target embedding, projection) are one.
+enum class TieEmbeddings {
+  none,
+  two,    // target embedding and projection
+  three,  // all; source and target share a vocabulary
+};
+
+// Every field stands under its name in config.json.
+struct EncoderDecoderConfig {
+  std::string layout = "rapt";  // names of the tensors in the file: hand_built, torch or rapt
+  int64_t src_vocab_size = 0, tgt_vocab_size = 0;
+  int64_t d_model = 512;
+  int64_t nhead = 8;
+  int64_t d_qk = 0, d_v = 0;  // of a head; 0: d_model / nhead
+  int64_t dim_feedforward = 2048;
+  int64_t num_encoder_layers = 6, num_decoder_layers = 6;
+  std::string activation = "relu";
+  bool norm_first = false;
+  bool final_norm = true;  // a norm after the last layer of each stack
+  double layer_norm_eps = 1e-5;
+  double position_dropout = 0.1;  // of the sum of embedding and position
+  double dropout = 0.1;           // inside the layers
+  int64_t max_len = 5000;         // positions
+  bool scale_embeddings = false;  // by sqrt(d_model)
+  bool projection_bias = true;
+  TieEmbeddings tie_embeddings = TieEmbeddings::none;
+  int32_t pad_id = 0, start_id = 1, end_id = 2;
+
+  // The hand-built spelling: no norm after the stacks, no dropout inside the layers.
+  static EncoderDecoderConfig hand_built(int64_t src_vocab_size, int64_t tgt_vocab_size);
+  // The official spelling, as torch.nn.Transformer has it by default.
+  static EncoderDecoderConfig torch(int64_t src_vocab_size, int64_t tgt_vocab_size);
+
+  // Throws Error that names the field that cannot be, or those that contradict each other.
+  void check() const;
+};
+
+class EncoderDecoder : public nn::Module {
+ public:
+  // Weights as PyTorch initialises the two spellings: hand_built (and rapt) by each module's
+  // default; torch with Xavier uniform matrices in the core and zero biases of its attentions. With
+  // init.rng null all weights are zero, to be loaded.
+  EncoderDecoder(const EncoderDecoderConfig& config, const nn::Init& init);
+
+  // source (Ns) and target (Nt) i32 ids -> logits (Nt, V). `source_mask` hides source tokens from
+  // the encoder and from the target, `target_mask` target tokens from later ones; packed batches
+  // need neither. Throws Error for ids beyond the vocabulary and sentences longer than max_len.
+  Tensor forward(const Tensor& source, const Rows& source_rows, const Tensor& target,
+                 const Rows& target_rows, const Pass& pass, const Mask& source_mask = {},
+                 const Mask& target_mask = {}) const;
+
+  // The parts of forward: source (Ns) -> memory (Ns, C); target (Nt) -> hidden (Nt, C); hidden ->
+  // logits (Nt, V).
+  nn::Memory encode(const Tensor& source, const Rows& rows, const Pass& pass,
+                    const Mask& mask = {}) const;
+  Tensor decode(const Tensor& target, const Rows& rows, const nn::Memory& memory, const Pass& pass,
+                const Mask& mask = {}) const;
+  Tensor project(const Tensor& hidden, const Pass& pass) const;
+
+  // Decoding with a cache: target (N) are the new tokens of each sentence, their positions going on
+  // -> logits (N, V).
+  std::vector<nn::DecoderLayerState> start(const nn::Memory& memory, const Pass& pass) const;
+  Tensor step(const Tensor& target, const Rows& rows, const nn::Memory& memory,
+              std::vector<nn::DecoderLayerState>& state, const Pass& pass) const;
+
+  void visit(const nn::Visitor& visitor, const std::string& prefix) const override;
+
+  const EncoderDecoderConfig& config() const { return config_; }
+  const Tensor& positions() const { return positions_; }  // (max_len, C), a buffer
+  void set_positions(const Tensor& positions);            // throws Error for another shape or type
+
+ private:
+  Tensor embed(const nn::Embedding& embedding, const Tensor& ids, const Rows& rows,
+               const Pass& pass) const;
+
+  EncoderDecoderConfig config_;
+  Tensor positions_;
+  nn::Embedding source_embedding_, target_embedding_;
+  nn::Encoder encoder_;
+  nn::Decoder decoder_;
+  nn::Linear projection_;
+};
+
+}  // namespace rapt::models
