@@ -8,8 +8,8 @@ One line a violation on stdout, exit 1 if there is any. The rules:
 - a room of src/rapt/ includes itself and the rooms that ROOMS names for it, by full path
   ("rapt/ops/softmax.h"); nothing in src/ includes cli/, tests/, bench/ or examples/;
 - public headers (those that are installed) include other public ones and the C++ standard library;
-- private headers (PRIVATE, and every *-inl.h) are for sources and for one another;
-- a third-party library is included only where LIBRARIES says, and in no header but private ones;
+- the others (PRIVATE, every *-inl.h, rooms that are not public) are for sources and one another;
+- a third-party library is included only where LIBRARIES says;
 - only cli/ prints and parses flags: no <iostream> and no CLI11 in src/.
 """
 
@@ -62,6 +62,7 @@ LIBRARIES = {
     "immintrin.h": {"base", "kernels"},
     "x86intrin.h": {"base", "kernels"},
     "cpuid.h": {"base", "kernels"},
+    "sanitizer/": {"base"},
     "nlohmann/": KNOW_FORMATS,
     "png.h": {"show", "data"},
     "ft2build.h": {"show"},
@@ -140,8 +141,6 @@ class Checker:
                                         "(LIBRARIES in tools/check_layers.py)")
         if room not in LIBRARIES[library]:
             return self.say(path, line, f"<{name}>: only {listed(LIBRARIES[library])} may use it")
-        if path.endswith(".h") and not is_private_header(path):
-            self.say(path, line, f"<{name}> in a header: third-party libraries belong in sources")
         return None
 
     def check_own(self, path, line, name, room):
@@ -149,11 +148,8 @@ class Checker:
             return self.say(path, line, f'"{name}": expected a path that starts with "rapt/"')
         if not (self.top / "src" / name).is_file():
             return self.say(path, line, f'"{name}": src/{name} does not exist')
-        if path.endswith(".h") and not is_private_header(path):
-            if is_private_header("src/" + name):
-                return self.say(path, line, f"{name} is private: for sources and private headers")
-            if is_public_header(path) and not is_public_header("src/" + name):
-                return self.say(path, line, f"{name} is not installed, and {path} is for users")
+        if is_public_header(path) and not is_public_header("src/" + name):
+            return self.say(path, line, f"{name} is not installed, and {path} is for users")
         other = room_of("src/" + name)
         if other is None:
             return self.say(path, line, f"{name} is for users: include what is needed of it")
@@ -192,12 +188,8 @@ def room_of(path):
     return parts[2] if len(parts) > 3 else None
 
 
-def is_private_header(path):
-    return path.endswith("-inl.h") or path in PRIVATE
-
-
 def is_public_header(path):
-    if not path.startswith("src/rapt/") or not path.endswith(".h") or is_private_header(path):
+    if not path.endswith(".h") or path.endswith("-inl.h") or path in PRIVATE:
         return False
     return room_of(path) in PUBLIC_ROOMS | {None} or path in PUBLIC_BESIDE
 
