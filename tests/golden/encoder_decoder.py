@@ -1,0 +1,119 @@
+"""Twenty steps of SGD (rate 1e-3, momentum 0.99, no dropout) of both spellings of the encoder-decoder, in f64 and f32.
+
+    python3 encoder_decoder.py              the small ones, stored beside this script
+    python3 encoder_decoder.py paper DIR    the paper's size, into DIR (2.3 GB), and their losses and norms into paper_size.json
+
+Each model is a folder with config.json, model.safetensors (a PyTorch state_dict) and train.safetensors:
+  src (B, Ts), tgt (B, Tt), labels (B, Tt)   ids, I64; a label of 0 is padding and not counted
+  loss_f64 (20) F64, loss_f32 (20) F32       mean cross-entropy before each step, of the runs in f64 and in f32
+  grad.NAME (20, shape of the parameter)     F64, gradients of every step (small)
+  grad.NAME (shape of the parameter)         F64, gradients of the first step (paper's size)
+  norm.NAME (1)                              F64, 2-norm of the parameter after the last step (paper's size)
+Both runs start from the same numbers: f32 can hold each parameter of model.safetensors, which is F64.
+"""
+import copy
+import os
+import sys
+
+import torch
+import torch.nn.functional as F
+
+import models
+import tensors
+
+STEPS = 20
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def small_configs():
+    sizes = dict(src_vocab_size=9, tgt_vocab_size=10, d_model=6, nhead=2, dim_feedforward=7, num_encoder_layers=2,
+                 num_decoder_layers=2, max_len=16)
+    return {"hand_built": models.config_of("hand_built", **sizes, d_qk=4, d_v=2),
+            "torch": models.config_of("torch", **sizes, d_qk=3, d_v=3)}
+
+
+def small_batch():
+    """Three sentences of different lengths, source and target lengths unlike."""
+    return {"src": torch.tensor([[3, 1, 7, 2, 5, 8], [4, 6, 0, 0, 0, 0], [2, 2, 8, 1, 0, 0]]),
+            "tgt": torch.tensor([[8, 2, 5, 0, 0], [8, 7, 1, 3, 6], [8, 4, 0, 0, 0]]),
+            "labels": torch.tensor([[2, 5, 9, 0, 0], [7, 1, 3, 6, 9], [4, 9, 0, 0, 0]])}
+
+
+def paper_batch():
+    """The two sentences of the worked example."""
+    return {"src": torch.tensor([[1, 2, 3, 4, 5, 6, 7, 0], [1, 2, 8, 4, 9, 6, 7, 0]]),
+            "tgt": torch.tensor([[8, 1, 2, 3, 4, 5, 10], [8, 1, 2, 6, 7, 5, 10]]),
+            "labels": torch.tensor([[1, 2, 3, 4, 5, 10, 9], [1, 2, 6, 7, 5, 10, 9]])}
+
+
+def train(model, batch, after_backward=lambda step: None):
+    """Trains `model` in place and returns the losses, one a step; `after_backward` sees the gradients."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.99)
+    losses = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        logits, _ = model(batch["src"], batch["tgt"])
+        loss = F.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten(), ignore_index=0)
+        loss.backward()
+        after_backward(step)
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+def small(layout, config):
+    """{path: content} of one small model, and of its twin without `pe`, in F32."""
+    model = models.build(config).double()
+    tensors.draw_parameters(model, tensors.Numbers(seed=20170612))
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    narrow = {name: value.float() for name, value in state.items() if not name.endswith("pos_emb.pe")}
+    run, batch, gradients = copy.deepcopy(model).float(), small_batch(), []
+    loss_f32 = train(run, batch)
+    loss_f64 = train(model, batch, lambda step: gradients.append(
+        {name: gradient.clone() for name, gradient in tensors.gradients_of(model).items()}))
+    stacked = {name: torch.stack([of_step[name] for of_step in gradients]) for name in gradients[0]}
+    folder = f"encoder_decoder/{layout}"
+    return {f"{folder}/config.json": config, f"{folder}/model.safetensors": state,
+            f"{folder}/train.safetensors": {**batch, "loss_f64": loss_f64, "loss_f32": loss_f32, **stacked},
+            f"{folder}_without_pe/config.json": config, f"{folder}_without_pe/model.safetensors": narrow}
+
+
+def fixtures():
+    contents = {}
+    for layout, config in small_configs().items():
+        contents.update(small(layout, config))
+    return contents
+
+
+def paper(layout, folder):
+    """Writes one model of the paper's size below `folder`; returns what is worth storing of it."""
+    torch.manual_seed(2017)
+    config = models.config_of(layout)
+    model = models.build(config)
+    run = copy.deepcopy(model).float()
+    model.double()
+    batch, first = paper_batch(), {}
+    tensors.write_fixtures({f"{layout}/config.json": config, f"{layout}/model.safetensors": model.state_dict()}, folder)
+
+    def keep_first(step):
+        if step == 0:
+            first.update({name: gradient.clone() for name, gradient in tensors.gradients_of(model).items()})
+
+    loss_f64 = train(model, batch, keep_first)
+    loss_f32 = train(run, batch)
+    norms = {name: parameter.detach().norm().reshape(1) for name, parameter in model.named_parameters()}
+    tensors.write_fixtures({f"{layout}/train.safetensors": {
+        **batch, "loss_f64": loss_f64, "loss_f32": loss_f32, **{"norm." + name: norm for name, norm in norms.items()}, **first}}, folder)
+    return {"loss_f64": loss_f64.tolist(), "loss_f32": loss_f32.tolist(),
+            "norm": {name: norm.item() for name, norm in norms.items()}}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["paper"] and len(sys.argv) == 3:
+        summary = {layout: paper(layout, sys.argv[2]) for layout in ("hand_built", "torch")}
+        tensors.write_fixtures({"paper_size.json": {"PyTorch": torch.__version__, **summary}}, HERE)
+    elif len(sys.argv) == 1:
+        torch.set_num_threads(1)
+        tensors.write_fixtures(fixtures(), HERE)
+    else:
+        sys.exit(__doc__)
