@@ -17,18 +17,27 @@ namespace hn = hwy::HWY_NAMESPACE;
 // High and low halves of the products of 32-bit lanes.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void MulWide(D d, V a, V b, V& high, V& low) {
+#if HWY_TARGET == HWY_SCALAR  // one lane has no odd neighbour
+  const uint64_t product = uint64_t{hn::GetLane(a)} * hn::GetLane(b);
+  high = hn::Set(d, static_cast<uint32_t>(product >> 32));
+  low = hn::Set(d, static_cast<uint32_t>(product));
+#else
   const hn::RepartitionToWide<D> d64;
   const auto even = hn::MulEven(a, b);
-  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a))), hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, b))));
+  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a))),
+                               hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, b))));
   high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
   low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+#endif
 }
 
 // Words 0 to 3 of the counters (block + lane, position, sample).
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE void Philox(D d, uint32_t block, uint32_t position, uint64_t sample, PhiloxKey key, V& w0, V& w1, V& w2, V& w3) {
+HWY_INLINE void Philox(D d, uint32_t block, uint32_t position, uint64_t sample, PhiloxKey key,
+                       V& w0, V& w1, V& w2, V& w3) {
   V c0 = hn::Iota(d, block), c1 = hn::Set(d, position);
-  V c2 = hn::Set(d, static_cast<uint32_t>(sample)), c3 = hn::Set(d, static_cast<uint32_t>(sample >> 32));
+  V c2 = hn::Set(d, static_cast<uint32_t>(sample)),
+    c3 = hn::Set(d, static_cast<uint32_t>(sample >> 32));
   const V m0 = hn::Set(d, 0xD2511F53u), m1 = hn::Set(d, 0xCD9E8D57u);
   uint32_t k0 = key[0], k1 = key[1];
   for (int round = 0; round < 10; ++round) {
@@ -49,7 +58,8 @@ HWY_INLINE void Philox(D d, uint32_t block, uint32_t position, uint64_t sample, 
 }
 
 // The deciding words of channels [64 group, 64 group + 64) of a row, in order.
-HWY_INLINE void PhiloxGroup(uint32_t group, uint32_t position, uint64_t sample, PhiloxKey key, uint32_t* HWY_RESTRICT words) {
+HWY_INLINE void PhiloxGroup(uint32_t group, uint32_t position, uint64_t sample, PhiloxKey key,
+                            uint32_t* HWY_RESTRICT words) {
   const hn::CappedTag<uint32_t, 16> d;
   const size_t lanes = hn::Lanes(d);
   for (size_t part = 0; part < 16; part += lanes) {

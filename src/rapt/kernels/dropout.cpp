@@ -1,0 +1,57 @@
+#include "rapt/kernels/elementwise.h"
+#include "rapt/kernels/reference_elementwise.h"
+#include "rapt/kernels/rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rapt/kernels/dropout.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h.
+#include <hwy/highway.h>
+
+#include "rapt/kernels/dropout-inl.h"
+#include "rapt/kernels/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::kernels::HWY_NAMESPACE {
+namespace {
+
+void DropoutRows(const Dropout& spec, const RowId* ids, const float* x, int64_t ldx, float* y,
+                 int64_t ldy, int64_t rows, int64_t cols) {
+  for (int64_t i = 0; i < rows; ++i, x += ldx, y += ldy) {
+    const RowId* id = ids == nullptr ? nullptr : ids + i;
+    ForDropped(spec, id, 0, cols, [=](auto d, int64_t j, int64_t count, auto drop) HWY_ATTR {
+      StoreUpTo(drop(LoadUpTo(d, x + j, count)), d, y + j, count);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace rapt::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rapt::kernels {
+
+HWY_EXPORT(DropoutRows);
+
+void dropout(const Dropout& spec, const RowId* ids, const float* x, int64_t ldx, float* y,
+             int64_t ldy, int64_t rows, int64_t cols) {
+  if (spec.probability <= 0 && x == y && ldx == ldy) return;
+  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(DropoutRows)
+    (spec, ids == nullptr ? nullptr : ids + begin, x + begin * ldx, ldx, y + begin * ldy, ldy,
+     end - begin, cols);
+  });
+}
+
+void dropout(const Dropout& spec, const RowId* ids, const double* x, int64_t ldx, double* y,
+             int64_t ldy, int64_t rows, int64_t cols) {
+  if (spec.probability <= 0 && x == y && ldx == ldy) return;
+  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
+    reference::dropout(spec, ids == nullptr ? nullptr : ids + begin, x + begin * ldx, ldx,
+                       y + begin * ldy, ldy, end - begin, cols);
+  });
+}
+
+}  // namespace rapt::kernels
+#endif

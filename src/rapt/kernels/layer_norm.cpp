@@ -1,0 +1,137 @@
+#include "rapt/kernels/layer_norm.h"
+
+#include <cmath>
+
+#include "rapt/kernels/reference_rows.h"
+#include "rapt/kernels/rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rapt/kernels/layer_norm.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h.
+#include <hwy/highway.h>
+
+#include "rapt/kernels/dropout-inl.h"
+#include "rapt/kernels/row_sums-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::kernels::HWY_NAMESPACE {
+namespace {
+
+// z = residual + dropout(x); residual may be null.
+HWY_INLINE void MakeRow(const Dropout& dropout, const RowId* id, const float* x,
+                        const float* residual, float* z, int64_t cols) {
+  ForDropped(dropout, id, 0, cols, [=](auto d, int64_t j, int64_t count, auto drop) HWY_ATTR {
+    const auto kept = drop(LoadUpTo(d, x + j, count));
+    const auto sum = residual == nullptr ? kept : hn::Add(LoadUpTo(d, residual + j, count), kept);
+    StoreUpTo(sum, d, z + j, count);
+  });
+}
+
+struct Moments {
+  float mean, correction, rstd;  // the exact mean is mean + correction
+};
+
+// The second pass sums z - mean as well as its square: this takes out what rounding left in the
+// mean, so that rows far from zero keep their accuracy.
+HWY_INLINE Moments RowMoments(const float* z, int64_t cols, double epsilon) {
+  const float n = static_cast<float>(cols);
+  const float mean = RowSum(cols, [=](auto d, int64_t i, int64_t count)
+                                      HWY_ATTR { return LoadUpTo(d, z + i, count); }) /
+                     n;
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = LaneCount(d);
+  const auto vm = hn::Set(d, mean);
+  auto a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= cols; i += 2 * lanes) {
+    const auto z0 = hn::Sub(hn::LoadU(d, z + i), vm);
+    const auto z1 = hn::Sub(hn::LoadU(d, z + i + lanes), vm);
+    a0 = hn::Add(a0, z0);
+    a1 = hn::Add(a1, z1);
+    b0 = hn::MulAdd(z0, z0, b0);
+    b1 = hn::MulAdd(z1, z1, b1);
+  }
+  for (; i < cols; i += lanes) {
+    const int64_t count = std::min(lanes, cols - i);
+    const auto whole = count == lanes ? hn::LoadU(d, z + i) : LoadPart(d, z + i, count, vm);
+    const auto z0 = hn::Sub(whole, vm);
+    a0 = hn::Add(a0, z0);
+    b0 = hn::MulAdd(z0, z0, b0);
+  }
+  const float correction = hn::GetLane(hn::SumOfLanes(d, hn::Add(a0, a1))) / n;
+  const float square = hn::GetLane(hn::SumOfLanes(d, hn::Add(b0, b1))) / n;
+  const double variance = static_cast<double>(square) -
+                          static_cast<double>(correction) * static_cast<double>(correction);
+  return {mean, correction, static_cast<float>(1 / std::sqrt(std::max(variance, 0.0) + epsilon))};
+}
+
+// y = (z - mean) * rstd * gain + shift; y may be z.
+HWY_INLINE void NormaliseRow(const float* z, const Moments& m, const float* gain,
+                             const float* shift, float* y, int64_t cols) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = LaneCount(d);
+  const auto mean = hn::Set(d, m.mean), rstd = hn::Set(d, m.rstd);
+  const auto offset = hn::Set(d, -m.correction * m.rstd);
+  for (int64_t i = 0; i < cols; i += lanes) {
+    const int64_t count = std::min(lanes, cols - i);
+    const auto n = hn::MulAdd(hn::Sub(LoadUpTo(d, z + i, count), mean), rstd, offset);
+    const auto g = LoadUpTo(d, gain + i, count);
+    const auto v =
+        shift == nullptr ? hn::Mul(n, g) : hn::MulAdd(n, g, LoadUpTo(d, shift + i, count));
+    StoreUpTo(v, d, y + i, count);
+  }
+}
+
+void LayerNormRows(const LayerNormArgs<float>& a, int64_t begin, int64_t end, int64_t cols) {
+  const bool plain = a.dropout.probability <= 0 && a.residual == nullptr;
+  for (int64_t r = begin; r < end; ++r) {
+    const float* x = a.x + r * a.ldx;
+    float* y = a.y + r * a.ldy;
+    const float* z = x;
+    if (!plain || (a.z != nullptr && a.z + r * a.ldz != x)) {
+      float* out = a.z == nullptr ? y : a.z + r * a.ldz;
+      MakeRow(a.dropout, a.ids == nullptr ? nullptr : a.ids + r, x,
+              a.residual == nullptr ? nullptr : a.residual + r * a.ldr, out, cols);
+      z = out;
+    }
+    const Moments m = RowMoments(z, cols, a.epsilon);
+    if (a.mean != nullptr) a.mean[r] = m.mean + m.correction;
+    if (a.rstd != nullptr) a.rstd[r] = m.rstd;
+    NormaliseRow(z, m, a.gain, a.shift, y, cols);
+  }
+}
+
+}  // namespace
+}  // namespace rapt::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rapt::kernels {
+
+HWY_EXPORT(LayerNormRows);
+
+void layer_norm(const LayerNormArgs<float>& args, int64_t rows, int64_t cols) {
+  if (cols <= 0) return;
+  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(LayerNormRows)(args, begin, end, cols);
+  });
+}
+
+void layer_norm(const LayerNormArgs<double>& args, int64_t rows, int64_t cols) {
+  if (cols <= 0) return;
+  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
+    LayerNormArgs<double> part = args;
+    part.x += begin * args.ldx;
+    part.residual = reference::row_or_null(args.residual, begin, args.ldr);
+    part.ids = reference::row_or_null(args.ids, begin, 1);
+    part.y += begin * args.ldy;
+    part.z = reference::row_or_null(args.z, begin, args.ldz);
+    part.mean = reference::row_or_null(args.mean, begin, 1);
+    part.rstd = reference::row_or_null(args.rstd, begin, 1);
+    reference::layer_norm(part, end - begin, cols);
+  });
+}
+
+}  // namespace rapt::kernels
+#endif

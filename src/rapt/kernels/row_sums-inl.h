@@ -1,0 +1,95 @@
+// Reductions along a row: the largest element, sums, sums of exponentials. The order of additions
+// depends on the length of the row and of the vectors alone.
+#if defined(RAPT_KERNELS_ROW_SUMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_KERNELS_ROW_SUMS_INL_H_
+#undef RAPT_KERNELS_ROW_SUMS_INL_H_
+#else
+#define RAPT_KERNELS_ROW_SUMS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "rapt/kernels/rows-inl.h"
+#include "rapt/kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE float SumLanes(D d, V v0, V v1, V v2, V v3) {
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(v0, v1), hn::Add(v2, v3))));
+}
+
+// The largest element; NaNs are passed over, a row without numbers gives minus infinity.
+HWY_INLINE float RowMax(const float* x, int64_t cols) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = LaneCount(d);
+  const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
+  auto m0 = least, m1 = least, m2 = least, m3 = least;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= cols; i += 4 * lanes) {  // where x is NaN, Max(x, m) is m
+    m0 = hn::Max(hn::LoadU(d, x + i), m0);
+    m1 = hn::Max(hn::LoadU(d, x + i + lanes), m1);
+    m2 = hn::Max(hn::LoadU(d, x + i + 2 * lanes), m2);
+    m3 = hn::Max(hn::LoadU(d, x + i + 3 * lanes), m3);
+  }
+  for (; i + lanes <= cols; i += lanes) m0 = hn::Max(hn::LoadU(d, x + i), m0);
+  if (i < cols) m1 = hn::Max(LoadPart(d, x + i, cols - i, least), m1);
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
+}
+
+// What softmax subtracts: the largest element, or 0 in a row of minus infinity.
+HWY_INLINE float RowShift(const float* x, int64_t cols) {
+  const float largest = RowMax(x, cols);
+  return largest == -std::numeric_limits<float>::infinity() ? 0.0f : largest;
+}
+
+// The sum of f(d, i, count) over the vectors of a row: columns [i, i + count). Lanes from `count`
+// on must be zero; f is called in order.
+template <class F>
+HWY_INLINE float RowSum(int64_t cols, const F& f) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = LaneCount(d);
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= cols; i += 4 * lanes) {
+    s0 = hn::Add(s0, f(d, i, lanes));
+    s1 = hn::Add(s1, f(d, i + lanes, lanes));
+    s2 = hn::Add(s2, f(d, i + 2 * lanes, lanes));
+    s3 = hn::Add(s3, f(d, i + 3 * lanes, lanes));
+  }
+  for (; i + lanes <= cols; i += lanes) s0 = hn::Add(s0, f(d, i, lanes));
+  if (i < cols) s1 = hn::Add(s1, f(d, i, cols - i));
+  return SumLanes(d, s0, s1, s2, s3);
+}
+
+// The sum of exp(x - shift); the terms go to y, if it is not null.
+HWY_INLINE float RowExpSum(const float* x, float shift, float* y, int64_t cols) {
+  const auto vs = hn::Set(hn::ScalableTag<float>(), shift);
+  if (y == nullptr) {
+    return RowSum(cols, [=](auto d, int64_t i, int64_t count) HWY_ATTR {
+      if (count >= LaneCount(d)) return Exp(d, hn::Sub(hn::LoadU(d, x + i), vs));
+      const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
+      return Exp(d, hn::Sub(LoadPart(d, x + i, count, least), vs));
+    });
+  }
+  return RowSum(cols, [=](auto d, int64_t i, int64_t count) HWY_ATTR {
+    if (count >= LaneCount(d)) {
+      const auto e = Exp(d, hn::Sub(hn::LoadU(d, x + i), vs));
+      hn::StoreU(e, d, y + i);
+      return e;
+    }
+    const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
+    const auto e = Exp(d, hn::Sub(LoadPart(d, x + i, count, least), vs));
+    StorePart(e, d, y + i, count);
+    return e;
+  });
+}
+
+}  // namespace rapt::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
