@@ -49,7 +49,8 @@ PUBLIC_ROOMS = {"base", "tensor", "ops", "nn", "models", "text", "data", "optim"
 PUBLIC_BESIDE = {"src/rapt/kernels/types.h", "src/rapt/kernels/attention.h"}
 # Headers for the library's own sources, beside every *-inl.h.
 PRIVATE = {"src/rapt/base/check.h", "src/rapt/base/checked.h", "src/rapt/base/futex.h",
-           "src/rapt/tensor/dispatch.h"}
+           "src/rapt/tensor/dispatch.h", "src/rapt/models/json.h",
+           "src/rapt/models/safetensors_header.h", "src/rapt/models/safetensors_convert.h"}
 
 # Third-party headers by the start of their path, and the rooms whose sources may include them.
 KNOW_FORMATS = set(ROOMS) - {"base", "kernels", "tensor", "ops", "nn", "optim"}
