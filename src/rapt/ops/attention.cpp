@@ -59,6 +59,8 @@ Call check(const Tensor& q, const Rows& queries, const Tensor& k, const Tensor& 
              "attention: expected q (Nq, H, Dk), k (Nk, H, Dk), v (Nk, H, Dv), got {}, {}, {}",
              q.shape().text(), k.shape().text(), v.shape().text());
   const int64_t H = q.dim(1), Dk = q.dim(2), Dv = v.dim(2);
+  RAPT_CHECK(H >= 1 && Dk >= 1 && Dv >= 1,
+             "attention: expected at least one head and channel, got H {} Dk {} Dv {}", H, Dk, Dv);
   RAPT_CHECK(k.dim(1) == H && v.dim(1) == H,
              "attention: expected {} heads, got keys with {} and values with {}", H, k.dim(1),
              v.dim(1));
@@ -85,7 +87,8 @@ Call check(const Tensor& q, const Rows& queries, const Tensor& k, const Tensor& 
     const Shape wanted = bias.rank() == 2   ? Shape{Tq, Tk}
                          : bias.rank() == 3 ? Shape{B, Tq, Tk}
                                             : Shape{B, H, Tq, Tk};
-    RAPT_CHECK(bias.shape() == wanted && bias.contiguous() && bias.dtype() == q.dtype(),
+    RAPT_CHECK((B == 0 ? bias.rank() >= 2 : bias.shape() == wanted) && bias.contiguous() &&
+                   bias.dtype() == q.dtype(),
                "attention: expected a bias {} of {}, got {} of {}", wanted.text(),
                dtype_name(q.dtype()), bias.shape().text(), dtype_name(bias.dtype()));
   }
@@ -140,7 +143,9 @@ AttentionResult run(const Tensor& q, const Rows& queries, const Tensor& k, const
   RAPT_CHECK(!recorded || (queries.is_packed() && keys.is_packed() && keys.tokens() == k.dim(0)),
              "attention: expected packed sentences where gradients are wanted (rows between "
              "sentences would have none)");
-  Tensor out = Tensor::empty({q.dim(0), call.H, call.Dv}, q.dtype());
+  const Shape shape{q.dim(0), call.H, call.Dv};
+  Tensor out =
+      queries.is_packed() ? Tensor::empty(shape, q.dtype()) : Tensor::zeros(shape, q.dtype());
   Tensor log_sum =
       recorded || with_weights ? Tensor::empty({q.dim(0), call.H}, q.dtype()) : Tensor();
   AttentionResult result;

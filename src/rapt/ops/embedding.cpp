@@ -28,6 +28,9 @@ Tensor embedding(const Tensor& ids, const Tensor& table, double factor, const Te
     RAPT_CHECK(positions.rank() == 2 && positions.dim(1) == C && positions.dtype() == table.dtype(),
                "embedding: expected positions (.., {}) of {}, got {} of {}", C,
                dtype_name(table.dtype()), positions.shape().text(), dtype_name(positions.dtype()));
+    RAPT_CHECK(!positions.recorded(),
+               "embedding: expected positions that are not trained (look trained ones up as a "
+               "table of their own and add)");
     RAPT_CHECK(rows.last_position() < positions.dim(0),
                "embedding: a sequence of {} tokens is longer than the {} positions of the model",
                rows.last_position() + 1, positions.dim(0));

@@ -3,9 +3,15 @@
 #include "rapt/base/check.h"
 
 namespace rapt {
+
 bool Gradients::has(const Parameter& parameter) const {
   const auto found = parameters_.find(parameter.id());
   return found != parameters_.end() && found->second.slot->written();
+}
+
+bool Gradients::has(const NamedParameter& rows) const {
+  const auto found = parameters_.find(rows.parameter.id());
+  return found != parameters_.end() && found->second.slot->written(rows.begin, rows.count);
 }
 
 Tensor Gradients::of(const Parameter& parameter) {
@@ -17,6 +23,12 @@ Tensor Gradients::use(const Parameter& parameter) {
   Entry& entry = parameters_[parameter.id()];
   if (entry.slot == nullptr) {
     entry.slot = std::make_shared<GradientSlot>(parameter.shape(), parameter.value().dtype());
+  }
+  if (!entry.leaf.defined() || entry.leaf.raw() != parameter.value().raw()) {  // new, or reloaded
+    RAPT_CHECK(parameter.shape() == entry.slot->shape() &&
+                   parameter.value().dtype() == entry.slot->dtype(),
+               "Gradients: a parameter of shape {} was replaced by one of {}: use new Gradients",
+               entry.slot->shape().text(), parameter.shape().text());
     entry.leaf = record_leaf(parameter.value(), entry.slot);
   }
   return entry.leaf;

@@ -19,6 +19,8 @@ class Gradients {
 
   // Whether the parameter received a gradient since clear().
   bool has(const Parameter& parameter) const;
+  // The same for some of its rows. of() fills what was not written with zeros: ask before.
+  bool has(const NamedParameter& rows) const;
   // Its gradient, in the parameter's shape and type; undefined if it received none.
   Tensor of(const Parameter& parameter);
 

@@ -68,7 +68,7 @@ Mask::View Mask::view(const char* who, const Rows& queries, const Rows& keys, in
       const Shape wanted = keep.rank() == 2   ? Shape{Tq, Tk}
                            : keep.rank() == 3 ? Shape{B, Tq, Tk}
                                               : Shape{B, H, Tq, Tk};
-      RAPT_CHECK(keep.shape() == wanted, "{}: expected a mask of shape {}, got {}", who,
+      RAPT_CHECK(B == 0 || keep.shape() == wanted, "{}: expected a mask of shape {}, got {}", who,
                  wanted.text(), keep.shape().text());
       matrix.stride_q = Tk;
       matrix.stride_h = keep.rank() == 4 ? Tq * Tk : 0;

@@ -102,6 +102,12 @@ Tensor GradientSlot::part(int64_t offset, const Shape& shape, int64_t row_stride
   return TapeAccess::strided(buffer_, offset, shape, row_stride);
 }
 
+bool GradientSlot::written(int64_t begin, int64_t rows) const {
+  if (state_ != State::rows) return state_ != State::none;
+  return std::any_of(ranges_.begin(), ranges_.end(),
+                     [&](const Range& r) { return begin < r.end && r.begin < begin + rows; });
+}
+
 bool GradientSlot::mark(State kind, Range range) {
   if (state_ == State::all) return false;
   if (state_ == State::none) {
@@ -188,19 +194,23 @@ Tensor Sink::aside(const Tensor& target) {
 }
 
 bool Sink::overlaps_earlier(const Input& input) const {
+  // Rows by columns of the whole; all columns where a view is not such a rectangle.
   struct Box {
     int64_t row, rows, col, cols;
   };
   const auto box = [](const Input& x) {
     const int64_t whole = std::max<int64_t>(1, x.node->slot->shape().row_size());
     const int64_t rows = x.shape.rank() == 0 ? 1 : x.shape[0], width = x.shape.row_size();
-    if (x.row_stride == whole && width <= whole)
-      return Box{x.offset / whole, rows, x.offset % whole, width};
-    return Box{x.offset / whole, (x.offset % whole + rows * width + whole - 1) / whole, 0,
-               whole};  // rows without gaps
+    const int64_t row = x.offset / whole, col = x.offset % whole;
+    if ((x.row_stride == whole || rows == 1) && col + width <= whole) {
+      return Box{row, rows, col, width};
+    }
+    const int64_t end = x.offset + (rows - 1) * x.row_stride + width;
+    return Box{row, (end + whole - 1) / whole - row, 0, whole};
   };
+  if (input.shape.numel() == 0) return false;
   return std::any_of(placed_.begin(), placed_.end(), [&](const Input* earlier) {
-    if (earlier->node != input.node) return false;
+    if (earlier->node != input.node || earlier->shape.numel() == 0) return false;
     const Box a = box(*earlier), b = box(input);
     return a.row < b.row + b.rows && b.row < a.row + a.rows && a.col < b.col + b.cols &&
            b.col < a.col + a.cols;

@@ -30,6 +30,7 @@ class GradientSlot {
   // The whole, unwritten parts zeroed. Undefined if nothing was ever written.
   Tensor whole();
   bool written() const { return state_ != State::none; }
+  bool written(int64_t begin, int64_t rows) const;  // any element of these rows
   void clear() {
     state_ = State::none;
     ranges_.clear();
@@ -37,6 +38,7 @@ class GradientSlot {
   void release();  // and without the buffer
 
   const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
 
  private:
   enum class State { none, rows, columns, all };
