@@ -110,7 +110,7 @@ TEST(Gradients, NewValuesOfAParameterAreUsed) {
 TEST(Parameter, IsAContiguousFloatTensor) {
   error_of([] { Parameter(Tensor::zeros({2}, DType::i32)); });
   error_of([] { Parameter(Tensor::zeros({2, 2}, DType::f32).columns(0, 1)); });
-  error_of([] { Parameter(Tensor()); });
+  error_of([] { Parameter{Tensor()}; });
   EXPECT_FALSE(Parameter().defined());
   const Parameter a(Tensor::zeros({2}, DType::f32)), b(Tensor::zeros({2}, DType::f32));
   EXPECT_NE(a.id(), b.id());

@@ -285,12 +285,14 @@ void backward(const Tensor& y, const Tensor& dy) {
                           y.dtype()};
   RAPT_CHECK(!start.node->ran,
              "backward: this result's backward was run before, and what it saved is freed");
-  const std::vector<Sink::Input> starts = {start};
-  Sink seed(starts, dy);
-  Tensor first = seed.write(0);
-  zero(first);
-  add_into(first, dy);
-  seed.finish();
+  {  // no handle of the buffer stays here: the first backward may hand it on
+    const std::vector<Sink::Input> starts = {start};
+    Sink seed(starts, dy);
+    Tensor first = seed.write(0);
+    zero(first);
+    add_into(first, dy);
+    seed.finish();
+  }
   queue.push(start.node);
   while (!queue.empty()) {
     const std::shared_ptr<TapeNode> node = queue.top();
