@@ -1,10 +1,12 @@
-// Tiled exact attention, forward and backward: softmax(scale q k^T + bias) v within the sentences of a
-// packed batch, without a Tq x Tk matrix (Dao et al. 2022, FlashAttention; Milakov and Gimelshein 2018).
+// Tiled exact attention, forward and backward: softmax(scale q k^T + bias) v within the sentences
+// of a packed batch, without a Tq x Tk matrix (Dao et al. 2022, FlashAttention; Milakov and
+// Gimelshein 2018).
 //
-// Sizes: q (Nq, H, Dk), k (Nk, H, Dk), v (Nk, H, Dv), out (Nq, H, Dv); heads of a row lie side by side,
-// the leading dimension is the distance of two rows. Sentence b of the queries attends to sentence b of
-// the keys. Key tiles have one size and are counted from the sentence's first key, query rows do not
-// influence each other: a row's bits do not depend on batch mates, nor on keys it may not see.
+// Sizes: q (Nq, H, Dk), k (Nk, H, Dk), v (Nk, H, Dv), out (Nq, H, Dv); heads of a row lie side by
+// side, the leading dimension is the distance of two rows. Sentence b of the queries attends to
+// sentence b of the keys. Key tiles have one size and are counted from the sentence's first key,
+// query rows do not influence each other: a row's bits do not depend on batch mates, nor on keys it
+// may not see.
 //
 // A query that may see no key gets zeros: output, weights and gradients.
 #pragma once
@@ -17,9 +19,9 @@
 namespace rapt::kernels {
 
 // One matrix of permissions: nonzero means that the query may see the key. For sentence b, head h,
-// query i and key j (counted within the sentence): keep[b * stride_b + h * stride_h + i * stride_q + j].
-// With `offset_by_key_row`, b * stride_b is replaced by the row of the sentence's first key (a mask over
-// packed keys).
+// query i and key j (counted within the sentence): keep[b * stride_b + h * stride_h + i * stride_q
+// + j]. With `offset_by_key_row`, b * stride_b is replaced by the row of the sentence's first key
+// (a mask over packed keys).
 struct KeepMatrix {
   const uint8_t* keep = nullptr;
   int64_t stride_b = 0, stride_h = 0, stride_q = 0;
@@ -28,8 +30,8 @@ struct KeepMatrix {
 
 // A query at position p sees a key at position r if all that is set allows it.
 struct AttentionMask {
-  bool causal = false;    // r <= p
-  int64_t window = -1;    // |p - r| <= window; negative: no bound
+  bool causal = false;  // r <= p
+  int64_t window = -1;  // |p - r| <= window; negative: no bound
   std::span<const KeepMatrix> matrices;
 };
 
@@ -45,10 +47,11 @@ class ScoreBias {
   virtual ~ScoreBias() = default;
   // scores[i * ld + j] += the bias of the tile's element (i, j).
   virtual void add(const ScoreTile& tile, T* scores, int64_t ld) const = 0;
-  // Takes the gradient of the scores of a tile. Only tiles of different `gradient_group`s come at once.
+  // Takes the gradient of the scores of a tile. Only tiles of different `gradient_group`s come at
+  // once.
   virtual void take_gradient(const ScoreTile& tile, const T* dscores, int64_t ld) = 0;
-  // Sentences and heads whose gradients meet in the same place have the same group; -1 where no gradient
-  // is wanted. Groups are numbered from 0.
+  // Sentences and heads whose gradients meet in the same place have the same group; -1 where no
+  // gradient is wanted. Groups are numbered from 0.
   virtual int64_t gradient_group(int64_t b, int64_t h) const = 0;
 };
 
@@ -58,15 +61,15 @@ struct AttentionArgs {
   const T* k = nullptr;
   const T* v = nullptr;
   int64_t ldq = 0, ldk = 0, ldv = 0;
-  std::span<const Segment> queries, keys;   // one a sentence, equally many
+  std::span<const Segment> queries, keys;  // one a sentence, equally many
   int64_t H = 0, Dk = 0, Dv = 0;
   double scale = 1;
   AttentionMask mask;
   ScoreBias<T>* bias = nullptr;
-  // Element (query, key) of head h: philox_element(philox_key_of_head(key, h), sample and position of the
-  // query, position of the key as channel).
+  // Element (query, key) of head h: philox_element(philox_key_of_head(key, h), sample and position
+  // of the query, position of the key as channel).
   Dropout dropout;
-  int64_t key_tile = 0;     // 0: the default; others are for tests
+  int64_t key_tile = 0;  // 0: the default; others are for tests
   int64_t query_tile = 0;
 };
 
@@ -75,8 +78,9 @@ struct AttentionArgs {
 void attention(const AttentionArgs<float>& args, float* out, int64_t ldo, float* log_sum);
 void attention(const AttentionArgs<double>& args, double* out, int64_t ldo, double* log_sum);
 
-// dq, dk, dv from d_out; out and log_sum are the forward's. Each gradient is written, or added to what is
-// there if its flag says so; null gradients are not computed. The bias's gradient goes to args.bias.
+// dq, dk, dv from d_out; out and log_sum are the forward's. Each gradient is written, or added to
+// what is there if its flag says so; null gradients are not computed. The bias's gradient goes to
+// args.bias.
 template <class T>
 struct AttentionGrads {
   const T* out = nullptr;
@@ -92,9 +96,11 @@ struct AttentionGrads {
 void attention_grad(const AttentionArgs<float>& args, const AttentionGrads<float>& grads);
 void attention_grad(const AttentionArgs<double>& args, const AttentionGrads<double>& grads);
 
-// The weights of head h of sentence b (without dropout), computed as the forward computes them from its
-// log_sum: weights[i * ldw + j] for query i and key j.
-void attention_weights(const AttentionArgs<float>& args, const float* log_sum, int64_t b, int64_t h, float* weights, int64_t ldw);
-void attention_weights(const AttentionArgs<double>& args, const double* log_sum, int64_t b, int64_t h, double* weights, int64_t ldw);
+// The weights of head h of sentence b (without dropout), computed as the forward computes them from
+// its log_sum: weights[i * ldw + j] for query i and key j.
+void attention_weights(const AttentionArgs<float>& args, const float* log_sum, int64_t b, int64_t h,
+                       float* weights, int64_t ldw);
+void attention_weights(const AttentionArgs<double>& args, const double* log_sum, int64_t b,
+                       int64_t h, double* weights, int64_t ldw);
 
 }  // namespace rapt::kernels

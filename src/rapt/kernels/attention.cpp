@@ -1,0 +1,83 @@
+// The entry points of attention's forward pass: plan, dispatch, threads.
+#include "rapt/kernels/attention.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "rapt/base/check.h"
+#include "rapt/base/memory.h"
+#include "rapt/base/random.h"
+#include "rapt/base/thread_pool.h"
+#include "rapt/kernels/attention_plan.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rapt/kernels/attention.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.
+#include "rapt/kernels/attention_forward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::kernels::HWY_NAMESPACE {
+
+template <class T>
+void run_items(const AttentionArgs<T>& args, const TileCut& cut, const ForwardPlan& plan,
+               Range items, T* out, int64_t ldo, T* log_sum) {
+  const auto scratch = scratch_of_thread<ForwardScratch<T>>(kWorkSlot, args, cut);
+  for (int64_t i = items.begin; i < items.end; ++i) {
+    const ForwardItem item = plan.item(i);
+    ForwardPiece<T>(args, cut, item, scratch).run(out, ldo, log_sum);
+  }
+}
+
+void forward_f32(const AttentionArgs<float>& args, const TileCut& cut, const ForwardPlan& plan,
+                 Range items, float* out, int64_t ldo, float* log_sum) {
+  run_items(args, cut, plan, items, out, ldo, log_sum);
+}
+void forward_f64(const AttentionArgs<double>& args, const TileCut& cut, const ForwardPlan& plan,
+                 Range items, double* out, int64_t ldo, double* log_sum) {
+  run_items(args, cut, plan, items, out, ldo, log_sum);
+}
+
+}  // namespace rapt::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rapt::kernels {
+namespace {
+
+HWY_EXPORT(forward_f32);
+HWY_EXPORT(forward_f64);
+
+void run(const AttentionArgs<float>& args, const TileCut& cut, const ForwardPlan& plan, Range items,
+         float* out, int64_t ldo, float* log_sum) {
+  HWY_DYNAMIC_DISPATCH(forward_f32)(args, cut, plan, items, out, ldo, log_sum);
+}
+void run(const AttentionArgs<double>& args, const TileCut& cut, const ForwardPlan& plan,
+         Range items, double* out, int64_t ldo, double* log_sum) {
+  HWY_DYNAMIC_DISPATCH(forward_f64)(args, cut, plan, items, out, ldo, log_sum);
+}
+
+template <class T>
+void attend(const AttentionArgs<T>& args, T* out, int64_t ldo, T* log_sum) {
+  check_attention(args);
+  const TileCut cut = forward_cut(args);
+  int64_t* const first_item =
+      static_cast<int64_t*>(thread_scratch(kPlanSlot, (args.queries.size() + 1) * sizeof(int64_t)));
+  const ForwardPlan plan(args.queries, args.H, cut.most_queries, first_item);
+  const int64_t at_once = items_at_once(args, plan.items());
+  parallel_ranges(plan.items(), at_once, [&](int64_t begin, int64_t end) {
+    run(args, cut, plan, {begin, end}, out, ldo, log_sum);
+  });
+}
+
+}  // namespace
+
+void attention(const AttentionArgs<float>& args, float* out, int64_t ldo, float* log_sum) {
+  attend(args, out, ldo, log_sum);
+}
+void attention(const AttentionArgs<double>& args, double* out, int64_t ldo, double* log_sum) {
+  attend(args, out, ldo, log_sum);
+}
+
+}  // namespace rapt::kernels
+#endif

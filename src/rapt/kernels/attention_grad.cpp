@@ -1,0 +1,159 @@
+// The entry points of attention's backward pass: plan, dispatch, threads.
+#include <algorithm>
+#include <cstdint>
+
+#include "rapt/base/check.h"
+#include "rapt/base/memory.h"
+#include "rapt/base/random.h"
+#include "rapt/base/thread_pool.h"
+#include "rapt/kernels/attention.h"
+#include "rapt/kernels/attention_plan.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rapt/kernels/attention_grad.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.
+#include "rapt/kernels/attention_backward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::kernels::HWY_NAMESPACE {
+
+template <class T>
+void run_tasks(const AttentionArgs<T>& args, const AttentionGrads<T>& grads, const TileCut& cut,
+               const BackwardPlan& plan, Range tasks) {
+  const auto scratch = scratch_of_thread<BackwardScratch<T>>(kWorkSlot, args, cut);
+  for (int64_t task = tasks.begin; task < tasks.end; ++task) {
+    const Range heads = plan.heads_of(task);
+    for (int64_t i = heads.begin; i < heads.end; ++i) {
+      BackwardHead<T>(args, grads, cut, plan.head(i) / args.H, plan.head(i) % args.H, scratch)
+          .run();
+    }
+  }
+}
+
+void backward_f32(const AttentionArgs<float>& args, const AttentionGrads<float>& grads,
+                  const TileCut& cut, const BackwardPlan& plan, Range tasks) {
+  run_tasks(args, grads, cut, plan, tasks);
+}
+void backward_f64(const AttentionArgs<double>& args, const AttentionGrads<double>& grads,
+                  const TileCut& cut, const BackwardPlan& plan, Range tasks) {
+  run_tasks(args, grads, cut, plan, tasks);
+}
+
+// Weights of some queries of one sentence and head, each row zero where nothing is seen.
+template <class T>
+void weigh_queries(const AttentionArgs<T>& args, const TileCut& cut, const T* log_sum, int64_t b,
+                   int64_t h, Range queries, T* weights, int64_t ldw) {
+  const auto scratch = scratch_of_thread<BackwardScratch<T>>(kWorkSlot, args, cut);
+  const Segment& keys = args.keys[static_cast<size_t>(b)];
+  const hn::ScalableTag<T> d;
+  for (int64_t i = queries.begin; i < queries.end; ++i)
+    std::fill(weights + i * ldw, weights + i * ldw + keys.count, T(0));
+  for (int64_t first = 0; first < keys.count; first += cut.key_tile) {
+    const Range tile{first, std::min(first + cut.key_tile, keys.count)};
+    const auto packed = pack_transposed(
+        args.k + (keys.row + first) * args.ldk + h * args.Dk, args.ldk, {0, tile.end - first},
+        args.Dk, static_cast<T>(args.scale * std::numbers::log2e), scratch.keys_across);
+    const Tile scores = make_tile(args, b, h, queries, tile);
+    if (!score_tile(args, scores, packed, scratch.weights, scratch.bias)) continue;
+    for (int64_t i = 0; i < scores.rows(); ++i) {
+      const int64_t query = args.queries[static_cast<size_t>(b)].row + queries.begin + i;
+      const T sum = log_sum[query * args.H + h];
+      if (sum == -std::numeric_limits<T>::infinity()) continue;
+      const auto base = hn::Set(d, sum * std::numbers::log2e_v<T>);
+      T* row = scratch.weights + i * kScoreStride;
+      for (int64_t j = scores.from; j < scores.to; j += kLanes<T>)
+        hn::StoreU(exp2(d, hn::Sub(hn::LoadU(d, row + j), base)), d, row + j);
+      std::copy(row + scores.columns.begin, row + scores.columns.end,
+                weights + (queries.begin + i) * ldw + first + scores.columns.begin);
+    }
+  }
+}
+
+void weights_f32(const AttentionArgs<float>& args, const TileCut& cut, const float* log_sum,
+                 int64_t b, int64_t h, Range queries, float* weights, int64_t ldw) {
+  weigh_queries(args, cut, log_sum, b, h, queries, weights, ldw);
+}
+void weights_f64(const AttentionArgs<double>& args, const TileCut& cut, const double* log_sum,
+                 int64_t b, int64_t h, Range queries, double* weights, int64_t ldw) {
+  weigh_queries(args, cut, log_sum, b, h, queries, weights, ldw);
+}
+
+}  // namespace rapt::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rapt::kernels {
+namespace {
+
+HWY_EXPORT(backward_f32);
+HWY_EXPORT(backward_f64);
+HWY_EXPORT(weights_f32);
+HWY_EXPORT(weights_f64);
+
+void run(const AttentionArgs<float>& args, const AttentionGrads<float>& grads, const TileCut& cut,
+         const BackwardPlan& plan, Range tasks) {
+  HWY_DYNAMIC_DISPATCH(backward_f32)(args, grads, cut, plan, tasks);
+}
+void run(const AttentionArgs<double>& args, const AttentionGrads<double>& grads, const TileCut& cut,
+         const BackwardPlan& plan, Range tasks) {
+  HWY_DYNAMIC_DISPATCH(backward_f64)(args, grads, cut, plan, tasks);
+}
+
+template <class T>
+void differentiate(const AttentionArgs<T>& args, const AttentionGrads<T>& grads) {
+  check_attention(args);
+  const TileCut cut = backward_cut(args);
+  const int64_t sentences = static_cast<int64_t>(args.queries.size()), heads = sentences * args.H;
+  int64_t* const numbers = static_cast<int64_t*>(
+      thread_scratch(kPlanSlot, static_cast<size_t>(3 * heads + 1) * sizeof(int64_t)));
+  int64_t* const groups = args.bias == nullptr ? nullptr : numbers + 2 * heads;
+  for (int64_t i = 0; groups != nullptr && i < heads; ++i)
+    groups[i] = args.bias->gradient_group(i / args.H, i % args.H);
+  const BackwardPlan plan(heads, groups, numbers, numbers + heads);
+  parallel_ranges(plan.tasks(), items_at_once(args, plan.tasks()), [&](int64_t begin, int64_t end) {
+    run(args, grads, cut, plan, {begin, end});
+  });
+}
+
+void run(const AttentionArgs<float>& args, const TileCut& cut, const float* log_sum, int64_t b,
+         int64_t h, Range queries, float* weights, int64_t ldw) {
+  HWY_DYNAMIC_DISPATCH(weights_f32)(args, cut, log_sum, b, h, queries, weights, ldw);
+}
+void run(const AttentionArgs<double>& args, const TileCut& cut, const double* log_sum, int64_t b,
+         int64_t h, Range queries, double* weights, int64_t ldw) {
+  HWY_DYNAMIC_DISPATCH(weights_f64)(args, cut, log_sum, b, h, queries, weights, ldw);
+}
+
+template <class T>
+void weigh(const AttentionArgs<T>& args, const T* log_sum, int64_t b, int64_t h, T* weights,
+           int64_t ldw) {
+  check_attention(args);
+  TileCut cut = backward_cut(args);
+  cut.most_queries = 0;
+  parallel_ranges(args.queries[static_cast<size_t>(b)].count, cut.query_tile,
+                  [&](int64_t begin, int64_t end) {
+                    run(args, cut, log_sum, b, h, Range{begin, end}, weights, ldw);
+                  });
+}
+
+}  // namespace
+
+void attention_grad(const AttentionArgs<float>& args, const AttentionGrads<float>& grads) {
+  differentiate(args, grads);
+}
+void attention_grad(const AttentionArgs<double>& args, const AttentionGrads<double>& grads) {
+  differentiate(args, grads);
+}
+
+void attention_weights(const AttentionArgs<float>& args, const float* log_sum, int64_t b, int64_t h,
+                       float* weights, int64_t ldw) {
+  weigh(args, log_sum, b, h, weights, ldw);
+}
+void attention_weights(const AttentionArgs<double>& args, const double* log_sum, int64_t b,
+                       int64_t h, double* weights, int64_t ldw) {
+  weigh(args, log_sum, b, h, weights, ldw);
+}
+
+}  // namespace rapt::kernels
+#endif

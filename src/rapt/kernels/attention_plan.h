@@ -1,0 +1,114 @@
+// How attention's work is cut into pieces that threads share. The cuts follow the sizes alone, and
+// no bit of a result depends on them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "rapt/base/check.h"
+#include "rapt/kernels/attention_sizes.h"
+
+namespace rapt::kernels {
+
+// From this many queries on, the rows of a key tile are copied side by side first.
+inline constexpr int64_t kCopyFrom = 64;
+
+// Tiles of `query_tile` queries and `key_tile` keys; scratch is made for `most_queries` queries at
+// once.
+struct TileCut {
+  int64_t key_tile = 0, query_tile = 0, most_queries = 0;
+};
+
+// Slots of thread_scratch(): of the thread that plans, and of each thread that works.
+inline constexpr int kPlanSlot = 8, kWorkSlot = 9;
+
+// Throws Error where the arguments contradict each other.
+template <class T>
+void check_attention(const AttentionArgs<T>& args) {
+  RAPT_ASSERT(args.queries.size() == args.keys.size());
+  RAPT_ASSERT(args.H >= 0 && args.Dk >= 0 && args.Dv >= 0 && args.key_tile >= 0 &&
+              args.query_tile >= 0);
+  RAPT_ASSERT(args.dropout.probability >= 0 && args.dropout.probability < 1);
+}
+
+template <class T>
+TileCut forward_cut(const AttentionArgs<T>& args) {
+  TileCut cut;
+  cut.key_tile = args.key_tile > 0 ? std::min(args.key_tile, kMaxKeyTile) : kMaxKeyTile;
+  cut.query_tile = args.query_tile > 0 ? args.query_tile : 28;
+  cut.most_queries = 10 * cut.query_tile;
+  return cut;
+}
+
+template <class T>
+TileCut backward_cut(const AttentionArgs<T>& args) {
+  TileCut cut = forward_cut(args);
+  if (args.query_tile == 0) cut.query_tile = args.mask.causal ? 28 : 56;
+  cut.most_queries = 0;
+  for (const Segment& queries : args.queries)
+    cut.most_queries = std::max(cut.most_queries, queries.count);
+  return cut;
+}
+
+// How many of `items` pieces of work one thread takes at a time: enough that handing them out is
+// cheap.
+template <class T>
+int64_t items_at_once(const AttentionArgs<T>& args, int64_t items) {
+  constexpr double kEnough = 2e6;  // multiply-adds, about 20 us
+  double work = 0;
+  for (size_t b = 0; b < args.queries.size(); ++b) {
+    work += static_cast<double>(args.queries[b].count) * static_cast<double>(args.keys[b].count);
+  }
+  work *= static_cast<double>(args.H * (args.Dk + args.Dv));
+  if (work < kEnough) return std::max<int64_t>(items, 1);
+  return std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(items) * kEnough / work), 1,
+                             items);
+}
+
+// One head of one sentence; in the forward pass, a piece of its queries.
+struct ForwardItem {
+  int64_t b, h;
+  Range queries;
+};
+
+// The forward pass: each sentence's queries in pieces of at most `most_queries`. Items are numbered
+// by sentence, then by piece from the last (the longest where attention is causal), then by head.
+class ForwardPlan {
+ public:
+  // `first_item` has room for a number a sentence and one more.
+  ForwardPlan(std::span<const Segment> queries, int64_t heads, int64_t most_queries,
+              int64_t* first_item);
+
+  int64_t items() const { return first_item_[queries_.size()]; }
+  ForwardItem item(int64_t index) const;
+
+ private:
+  std::span<const Segment> queries_;
+  int64_t heads_, most_queries_;
+  int64_t* first_item_;
+};
+
+// The backward pass: tasks that may run at the same time. Heads of sentences (numbered b * heads +
+// h) whose bias gradients meet are one task, in rising order.
+class BackwardPlan {
+ public:
+  // `group[b * heads + h]` is the bias's gradient_group; null where no bias wants a gradient.
+  // `order` and `end_of_group` have room for a number a head of each sentence.
+  BackwardPlan(int64_t all_heads, const int64_t* group, int64_t* order, int64_t* end_of_group);
+
+  int64_t tasks() const { return free_ + groups_; }
+  // Positions in order() of the heads of a task.
+  Range heads_of(int64_t task) const {
+    if (task < free_) return {task, task + 1};
+    const int64_t group = task - free_;
+    return {group == 0 ? free_ : end_of_group_[group - 1], end_of_group_[group]};
+  }
+  int64_t head(int64_t position) const { return order_[position]; }
+
+ private:
+  int64_t free_ = 0, groups_ = 0;  // heads without a group come first, each a task
+  int64_t* order_;
+  int64_t* end_of_group_;
+};
+
+}  // namespace rapt::kernels

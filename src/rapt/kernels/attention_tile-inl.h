@@ -1,0 +1,311 @@
+// What attention's forward and backward share, per target: packed operands, and tiles of scores
+// with their masks, biases and dropout.
+#if defined(RAPT_KERNELS_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAPT_KERNELS_ATTENTION_TILE_INL_H_
+#undef RAPT_KERNELS_ATTENTION_TILE_INL_H_
+#else
+#define RAPT_KERNELS_ATTENTION_TILE_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <numbers>
+
+#include "rapt/kernels/attention_sizes.h"
+#include "rapt/kernels/exp2-inl.h"
+#include "rapt/kernels/philox-inl.h"
+#include "rapt/kernels/small_matmul-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Vectors that each take 128-bit block i from rows[i * step].
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const T* const* rows, size_t step, int64_t column) {
+  if constexpr (hn::MaxLanes(d) * sizeof(T) == 16) {
+    return hn::LoadU(d, rows[0] + column);
+  } else {
+    const hn::Half<D> half;
+    const size_t blocks = hn::MaxLanes(half) * sizeof(T) / 16;
+    return hn::Combine(d, load_blocks(half, rows + blocks * step, step, column),
+                       load_blocks(half, rows, step, column));
+  }
+}
+
+// Transposes a vector's worth of rows: to[c * stride + i] = factor * rows[i][c].
+template <class T>
+HWY_INLINE void transpose_rows(const T* const* rows, int64_t width, T factor, T* HWY_RESTRICT to,
+                               int64_t stride) {
+  const hn::ScalableTag<T> d;
+  const auto scale = hn::Set(d, factor);
+  constexpr int64_t kBlock = 16 / sizeof(T);
+  int64_t c = 0;
+  for (; c + kBlock <= width; c += kBlock) {
+    T* out = to + c * stride;
+    const auto a0 = load_blocks(d, rows, kBlock, c);
+    const auto a1 = load_blocks(d, rows + 1, kBlock, c);
+    if constexpr (kBlock == 2) {
+      hn::StoreU(hn::Mul(scale, hn::InterleaveLower(d, a0, a1)), d, out);
+      hn::StoreU(hn::Mul(scale, hn::InterleaveUpper(d, a0, a1)), d, out + stride);
+    } else {
+      const auto a2 = load_blocks(d, rows + 2, kBlock, c);
+      const auto a3 = load_blocks(d, rows + 3, kBlock, c);
+      const auto even_low = hn::InterleaveLower(d, a0, a2),
+                 even_high = hn::InterleaveUpper(d, a0, a2);
+      const auto odd_low = hn::InterleaveLower(d, a1, a3),
+                 odd_high = hn::InterleaveUpper(d, a1, a3);
+      hn::StoreU(hn::Mul(scale, hn::InterleaveLower(d, even_low, odd_low)), d, out);
+      hn::StoreU(hn::Mul(scale, hn::InterleaveUpper(d, even_low, odd_low)), d, out + stride);
+      hn::StoreU(hn::Mul(scale, hn::InterleaveLower(d, even_high, odd_high)), d, out + 2 * stride);
+      hn::StoreU(hn::Mul(scale, hn::InterleaveUpper(d, even_high, odd_high)), d, out + 3 * stride);
+    }
+  }
+  for (; c < width; ++c) {
+    for (int64_t i = 0; i < kLanes<T>; ++i) to[c * stride + i] = factor * rows[i][c];
+  }
+}
+
+// The transpose of rows [columns.begin, columns.end) of `from` (ld apart, `width` wide), times
+// factor, as the right side of a product: panels of kPanel rows. Past the last row that row is
+// repeated.
+template <class T>
+Right<T> pack_transposed(const T* from, int64_t ld, Range columns, int64_t width, T factor, T* to) {
+  const Right<T> packed{to, kPanel<T>, kPanel<T> * width};
+  const T* rows[kLanes<T>];
+  for (int64_t first = columns.begin / kPanel<T> * kPanel<T>; first < columns.end;
+       first += kLanes<T>) {
+    for (int64_t i = 0; i < kLanes<T>; ++i)
+      rows[i] = from + std::min(first + i, columns.end - 1) * ld;
+    T* panel = to + first / kPanel<T> * packed.panel + first % kPanel<T>;
+    transpose_rows(rows, width, factor, panel, packed.stride);
+  }
+  return packed;
+}
+
+// The rows themselves as the right side of a product: in place if whole vectors can be read, else
+// (or if `copy` says that it pays) a copy, padded with zeros.
+template <class T>
+Right<T> pack_rows(const T* from, int64_t ld, int64_t rows, int64_t width, bool copy, T* to) {
+  if (width % kLanes<T> == 0 && !copy) return {from, ld, kPanel<T>};
+  const int64_t padded = round_up(width, kLanes<T>);
+  for (int64_t i = 0; i < rows; ++i) {
+    std::memcpy(to + i * padded, from + i * ld, static_cast<size_t>(width) * sizeof(T));
+    std::fill(to + i * padded + width, to + (i + 1) * padded, T(0));
+  }
+  return {to, padded, kPanel<T>};
+}
+
+// to = [to +] factor * from, for one row of `width` elements.
+template <class T>
+HWY_INLINE void write_row(const T* HWY_RESTRICT from, int64_t width, T factor, bool add,
+                          T* HWY_RESTRICT to) {
+  const hn::ScalableTag<T> d;
+  const auto times = hn::Set(d, factor);
+  int64_t c = 0;
+  for (; c + kLanes<T> <= width; c += kLanes<T>) {
+    const auto value = hn::Mul(times, hn::LoadU(d, from + c));
+    hn::StoreU(add ? hn::Add(hn::LoadU(d, to + c), value) : value, d, to + c);
+  }
+  for (; c < width; ++c) to[c] = add ? to[c] + factor * from[c] : factor * from[c];
+}
+
+// Queries x keys [keys.begin, keys.end) of a key tile. Columns count from the tile's first key,
+// whole vectors from `from` to `to` are worked on, and rows lie kScoreStride apart.
+struct Tile {
+  int64_t b, h;
+  Range queries;      // counted in their sentence
+  int64_t first_key;  // of the tile, counted in its sentence
+  Range columns;      // that some of the queries may see by position
+  int64_t from, to;
+
+  int64_t rows() const { return queries.end - queries.begin; }
+};
+
+template <class T>
+Tile make_tile(const AttentionArgs<T>& args, int64_t b, int64_t h, Range queries, Range keys) {
+  const Range seen =
+      intersect(keys, keys_by_position(args.mask, args.queries[static_cast<size_t>(b)],
+                                       args.keys[static_cast<size_t>(b)], queries));
+  const Range columns{seen.begin - keys.begin, seen.end - keys.begin};
+  return {b,
+          h,
+          queries,
+          keys.begin,
+          columns,
+          columns.begin / kPanel<T> * kPanel<T>,
+          round_up(columns.end, kLanes<T>)};
+}
+
+inline ScoreTile score_tile_of(const Tile& tile) {
+  return {tile.b,
+          tile.h,
+          tile.queries.begin,
+          tile.first_key + tile.columns.begin,
+          tile.rows(),
+          tile.columns.end - tile.columns.begin};
+}
+
+// Whether the scores of a tile can be seen: none, some, or all of them (padding columns excepted).
+enum class Seen { none, some, all };
+
+inline const uint8_t* keep_row(const KeepMatrix& matrix, const Tile& tile, const Segment& keys,
+                               int64_t row) {
+  return matrix.keep + (matrix.offset_by_key_row ? keys.row : tile.b * matrix.stride_b) +
+         tile.h * matrix.stride_h + (tile.queries.begin + row) * matrix.stride_q + tile.first_key;
+}
+
+template <class T>
+Seen seen_by_matrices(const AttentionArgs<T>& args, const Tile& tile) {
+  bool all = true;
+  for (const KeepMatrix& matrix : args.mask.matrices) {
+    const int64_t rows = matrix.stride_q == 0 ? 1 : tile.rows();
+    bool any = false;
+    for (int64_t i = 0; i < rows; ++i) {
+      const uint8_t* keep = keep_row(matrix, tile, args.keys[static_cast<size_t>(tile.b)], i);
+      uint8_t some = 0, hidden = 0;
+      for (int64_t j = tile.columns.begin; j < tile.columns.end; ++j) {
+        some = static_cast<uint8_t>(some | keep[j]);
+        hidden = static_cast<uint8_t>(hidden | (keep[j] == 0));
+      }
+      any = any || some != 0;
+      all = all && hidden == 0;
+    }
+    if (!any) return Seen::none;
+  }
+  return all ? Seen::all : Seen::some;
+}
+
+// Scores of columns outside [seen.begin, seen.end) become minus infinity.
+template <class T>
+HWY_INLINE void hide_outside(T* scores, int64_t from, int64_t to, Range seen) {
+  const hn::ScalableTag<T> d;
+  const auto hidden = hn::Set(d, -std::numeric_limits<T>::infinity());
+  const auto first = hn::Set(d, static_cast<T>(seen.begin)),
+             end = hn::Set(d, static_cast<T>(seen.end));
+  const auto hide = [&](int64_t begin, int64_t stop) HWY_ATTR {
+    for (int64_t j = begin; j < stop; j += kLanes<T>) {
+      const auto column = hn::Iota(d, static_cast<T>(j));
+      const auto inside = hn::And(hn::Ge(column, first), hn::Lt(column, end));
+      hn::StoreU(hn::IfThenElse(inside, hn::LoadU(d, scores + j), hidden), d, scores + j);
+    }
+  };
+  hide(from, std::min(to, seen.begin));
+  hide(std::max(from, seen.end / kLanes<T> * kLanes<T>), to);
+}
+
+template <class T>
+void hide_by_matrices(const AttentionArgs<T>& args, const Tile& tile, T* scores) {
+  for (const KeepMatrix& matrix : args.mask.matrices) {
+    for (int64_t i = 0; i < tile.rows(); ++i) {
+      const uint8_t* keep = keep_row(matrix, tile, args.keys[static_cast<size_t>(tile.b)], i);
+      T* row = scores + i * kScoreStride;
+      for (int64_t j = tile.columns.begin; j < tile.columns.end; ++j) {
+        row[j] = keep[j] != 0 ? row[j] : -std::numeric_limits<T>::infinity();
+      }
+    }
+  }
+}
+
+// Adds the bias (in natural units) to scores that are logarithms to base 2.
+template <class T>
+void add_bias(const AttentionArgs<T>& args, const Tile& tile, T* scores, T* bias) {
+  const hn::ScalableTag<T> d;
+  for (int64_t i = 0; i < tile.rows(); ++i) {
+    std::fill(bias + i * kScoreStride + tile.from, bias + i * kScoreStride + tile.to, T(0));
+  }
+  args.bias->add(score_tile_of(tile), bias + tile.columns.begin, kScoreStride);
+  const auto unit = hn::Set(d, std::numbers::log2e_v<T>);
+  for (int64_t i = 0; i < tile.rows(); ++i) {
+    T* row = scores + i * kScoreStride;
+    const T* extra = bias + i * kScoreStride;
+    for (int64_t j = tile.from; j < tile.to; j += kLanes<T>) {
+      hn::StoreU(hn::MulAdd(unit, hn::LoadU(d, extra + j), hn::LoadU(d, row + j)), d, row + j);
+    }
+  }
+}
+
+// The scores of a tile as logarithms to base 2, minus infinity where a query may not see a key.
+// `keys` are packed, times scale * log2(e). False if all are hidden: then nothing is computed.
+template <class T>
+bool score_tile(const AttentionArgs<T>& args, const Tile& tile, const Right<T>& keys, T* scores,
+                T* bias) {
+  const Seen seen = seen_by_matrices(args, tile);
+  if (tile.columns.empty() || seen == Seen::none) return false;
+  const Segment& queries = args.queries[static_cast<size_t>(tile.b)];
+  const StridedLeft<T> q{args.q + (queries.row + tile.queries.begin) * args.ldq + tile.h * args.Dk,
+                         args.ldq};
+  multiply(q, from_column(keys, tile.from), tile.rows(), args.Dk, (tile.to - tile.from) / kLanes<T>,
+           Result<T>{scores + tile.from, kScoreStride});
+  if (args.bias != nullptr) add_bias(args, tile, scores, bias);
+  for (int64_t i = 0; i < tile.rows(); ++i) {
+    const Range row = keys_by_position(args.mask, queries, args.keys[static_cast<size_t>(tile.b)],
+                                       tile.queries.begin + i);
+    hide_outside(
+        scores + i * kScoreStride, tile.from, tile.to,
+        {row.begin - tile.first_key, std::min(row.end - tile.first_key, tile.columns.end)});
+  }
+  if (seen == Seen::some) hide_by_matrices(args, tile, scores);
+  return true;
+}
+
+// The random words of a row of a tile, by column; null where nothing is dropped.
+struct DropoutRow {
+  uint32_t threshold = 0;  // elements whose word is below it are dropped
+  const uint32_t* words = nullptr;
+};
+
+// Dropout of one head.
+class DropoutOfHead {
+ public:
+  // `words` has room for a row of a tile and 128 words more.
+  DropoutOfHead(const Dropout& dropout, int64_t h, uint32_t* words) : words_(words) {
+    if (dropout.probability == 0) return;
+    on_ = true;
+    key_ = philox_key_of_head(dropout.key, h);
+    threshold_ = dropout_threshold(dropout.probability);
+  }
+
+  DropoutRow row(const Segment& queries, const Segment& keys, const Tile& tile, int64_t row) const {
+    if (!on_) return {};
+    const uint32_t position = static_cast<uint32_t>(queries.position + tile.queries.begin + row);
+    const int64_t channel = keys.position + tile.first_key, start = channel / 64 * 64;
+    for (int64_t group = (channel + tile.from) / 64; group * 64 < channel + tile.to; ++group) {
+      PhiloxGroup(static_cast<uint32_t>(group), position, queries.sample, key_,
+                  words_ + (group * 64 - start));
+    }
+    return {threshold_, words_ + (channel - start)};
+  }
+
+ private:
+  bool on_ = false;
+  PhiloxKey key_{};
+  uint32_t threshold_ = 0;
+  uint32_t* words_;
+};
+
+// `kept` where the element stays, else zero.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V zero_if_dropped(D d, const DropoutRow& row, int64_t column, V kept) {
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<uint32_t, D> words;
+  const auto word = hn::LoadU(words, row.words + column);
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {  // as signed numbers, with the highest bit turned
+    const auto flip = hn::Set(di, std::numeric_limits<int32_t>::min());
+    const auto limit = hn::Set(di, static_cast<int32_t>(row.threshold ^ 0x80000000u));
+    return hn::IfThenZeroElse(
+        hn::RebindMask(d, hn::Lt(hn::Xor(hn::BitCast(di, word), flip), limit)), kept);
+  } else {
+    const auto wide = hn::BitCast(di, hn::PromoteTo(hn::RebindToUnsigned<D>(), word));
+    return hn::IfThenZeroElse(
+        hn::RebindMask(d, hn::Lt(wide, hn::Set(di, static_cast<int64_t>(row.threshold)))), kept);
+  }
+}
+
+}  // namespace rapt::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
