@@ -22,10 +22,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 struct BackwardScratch {
   BackwardScratch(Carver& carver, const AttentionArgs<T>& args, const TileCut& cut)
-      : key_width(round_up(args.Dk, kLanes<T>)),
-        value_width(round_up(args.Dv, kLanes<T>)),
-        keys_across(carver.take<T>(round_up(cut.key_tile, kPanel<T>) * args.Dk)),
-        values_across(carver.take<T>(round_up(cut.key_tile, kPanel<T>) * args.Dv)),
+      : key_width(next_multiple(args.Dk, kLanes<T>)),
+        value_width(next_multiple(args.Dv, kLanes<T>)),
+        keys_across(carver.take<T>(next_multiple(cut.key_tile, kPanel<T>) * args.Dk)),
+        values_across(carver.take<T>(next_multiple(cut.key_tile, kPanel<T>) * args.Dv)),
         keys(carver.take<T>(cut.key_tile * key_width)),
         queries(carver.take<T>(cut.query_tile * key_width)),
         d_out(carver.take<T>(cut.query_tile * value_width)),

@@ -19,9 +19,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 struct ForwardScratch {
   ForwardScratch(Carver& carver, const AttentionArgs<T>& args, const TileCut& cut)
-      : width(round_up(args.Dv, kLanes<T>)),
-        tile_rows(round_up(cut.query_tile, kLanes<T>)),
-        keys(carver.take<T>(round_up(cut.key_tile, kPanel<T>) * args.Dk)),
+      : width(next_multiple(args.Dv, kLanes<T>)),
+        tile_rows(next_multiple(cut.query_tile, kLanes<T>)),
+        keys(carver.take<T>(next_multiple(cut.key_tile, kPanel<T>) * args.Dk)),
         values(carver.take<T>(cut.key_tile * width)),
         scores(carver.take<T>(cut.query_tile * kScoreStride)),
         bias(carver.take<T>(args.bias == nullptr ? 0 : cut.query_tile * kScoreStride)),

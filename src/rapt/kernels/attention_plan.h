@@ -20,7 +20,7 @@ struct TileCut {
 };
 
 // Slots of thread_scratch(): of the thread that plans, and of each thread that works.
-inline constexpr int kPlanSlot = 8, kWorkSlot = 9;
+inline constexpr int kPlanSlot = 14, kWorkSlot = 15;
 
 // Throws Error where the arguments contradict each other.
 template <class T>

@@ -21,7 +21,7 @@ struct Range {
   bool empty() const { return begin >= end; }
 };
 
-inline int64_t round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+inline int64_t next_multiple(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 inline int64_t pieces(int64_t count, int64_t most) { return (count + most - 1) / most; }
 
 // Piece `i` of `count` things cut into `n` pieces of about equal size.
@@ -66,7 +66,7 @@ class Carver {
   template <class T>
   T* take(int64_t count) {
     T* const piece = block_ == nullptr ? nullptr : reinterpret_cast<T*>(block_ + used_);
-    used_ += static_cast<size_t>(round_up(count * static_cast<int64_t>(sizeof(T)), 64));
+    used_ += static_cast<size_t>(next_multiple(count * static_cast<int64_t>(sizeof(T)), 64));
     return piece;
   }
   size_t used() const { return used_; }

@@ -24,6 +24,8 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+#if HWY_TARGET != HWY_SCALAR
+
 // Vectors that each take 128-bit block i from rows[i * step].
 template <class D, class T>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const T* const* rows, size_t step, int64_t column) {
@@ -37,14 +39,17 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const T* const* rows, size_t step, int64_
   }
 }
 
+#endif
+
 // Transposes a vector's worth of rows: to[c * stride + i] = factor * rows[i][c].
 template <class T>
 HWY_INLINE void transpose_rows(const T* const* rows, int64_t width, T factor, T* HWY_RESTRICT to,
                                int64_t stride) {
+  int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<T> d;
   const auto scale = hn::Set(d, factor);
   constexpr int64_t kBlock = 16 / sizeof(T);
-  int64_t c = 0;
   for (; c + kBlock <= width; c += kBlock) {
     T* out = to + c * stride;
     const auto a0 = load_blocks(d, rows, kBlock, c);
@@ -65,6 +70,7 @@ HWY_INLINE void transpose_rows(const T* const* rows, int64_t width, T factor, T*
       hn::StoreU(hn::Mul(scale, hn::InterleaveUpper(d, even_high, odd_high)), d, out + 3 * stride);
     }
   }
+#endif
   for (; c < width; ++c) {
     for (int64_t i = 0; i < kLanes<T>; ++i) to[c * stride + i] = factor * rows[i][c];
   }
@@ -92,7 +98,7 @@ Right<T> pack_transposed(const T* from, int64_t ld, Range columns, int64_t width
 template <class T>
 Right<T> pack_rows(const T* from, int64_t ld, int64_t rows, int64_t width, bool copy, T* to) {
   if (width % kLanes<T> == 0 && !copy) return {from, ld, kPanel<T>};
-  const int64_t padded = round_up(width, kLanes<T>);
+  const int64_t padded = next_multiple(width, kLanes<T>);
   for (int64_t i = 0; i < rows; ++i) {
     std::memcpy(to + i * padded, from + i * ld, static_cast<size_t>(width) * sizeof(T));
     std::fill(to + i * padded + width, to + (i + 1) * padded, T(0));
@@ -138,7 +144,7 @@ Tile make_tile(const AttentionArgs<T>& args, int64_t b, int64_t h, Range queries
           keys.begin,
           columns,
           columns.begin / kPanel<T> * kPanel<T>,
-          round_up(columns.end, kLanes<T>)};
+          next_multiple(columns.end, kLanes<T>)};
 }
 
 inline ScoreTile score_tile_of(const Tile& tile) {
