@@ -108,4 +108,25 @@ AssertionResult check_gradients(const TensorFunction& f, const std::vector<Tenso
   return AssertionSuccess();
 }
 
+AssertionResult check_f32(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                          double tolerance) {
+  std::vector<Tensor> narrow, wide;
+  for (const Tensor& x : inputs) {
+    narrow.push_back(x.to(DType::f32));
+    wide.push_back(narrow.back().to(DType::f64));
+  }
+  const Tensor got = f(narrow), wanted = f(wide);
+  AssertionResult result = compare("the f32 result", 0, got, wanted, tolerance);
+  if (!result || got.dtype() != DType::f32) return result;
+  const std::vector<bool> all(inputs.size(), true);
+  const Tensor dy = random_tensor(wanted.shape(), 78, DType::f32);
+  const std::vector<Tensor> single = gradients_of(f, narrow, all, dy, 1);
+  const std::vector<Tensor> exact = gradients_of(f, wide, all, dy.to(DType::f64), 1);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    result = compare("the f32 gradient", i, single[i], exact[i], tolerance);
+    if (!result) return result;
+  }
+  return AssertionSuccess();
+}
+
 }  // namespace rapt::testing

@@ -30,4 +30,9 @@ using TensorFunction = std::function<Tensor(const std::vector<Tensor>& inputs)>;
                                            const std::vector<Tensor>& inputs,
                                            const GradientCheck& check = {});
 
+// Compares f and the gradients of its inputs in f32 with those of the same numbers in f64: for each
+// tensor, max |difference| at most `tolerance` times its largest element.
+::testing::AssertionResult check_f32(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                                     double tolerance = 1e-5);
+
 }  // namespace rapt::testing

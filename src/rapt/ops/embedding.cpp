@@ -51,19 +51,29 @@ Tensor embedding(const Tensor& ids, const Tensor& table, double factor, const Te
     args.dropout = site;
     kernels::embedding(args, y.data<T>(), C, N, C);
   });
-  return record(y, {table}, [ids, rows, factor, site, N, V, C](const Tensor& dy, Sink& d) {
-    dispatch_float(dy.dtype(), "embedding", [&](auto tag) {
-      using T = decltype(tag);
-      auto [d_table, first] = d.add(0);
-      kernels::EmbeddingArgs<T> args;
-      args.ids = ids.data<int32_t>();
-      args.rows = rows.ids();
-      args.factor = factor;
-      args.dropout = site;
-      args.ldt = d_table.row_stride();
-      kernels::embedding_grad(args, dy.data<T>(), C, d_table.template data<T>(), V, first, N, C);
-    });
-  });
+  const bool in_one_piece = table.contiguous();
+  return record(
+      y, {table}, [ids, rows, factor, site, in_one_piece, N, V, C](const Tensor& dy, Sink& d) {
+        dispatch_float(dy.dtype(), "embedding", [&](auto tag) {
+          using T = decltype(tag);
+          kernels::EmbeddingArgs<T> args;
+          args.ids = ids.data<int32_t>();
+          args.rows = rows.ids();
+          args.factor = factor;
+          args.dropout = site;
+          const auto scatter = [&](Tensor d_table, bool first) {
+            kernels::embedding_grad(args, dy.data<T>(), C, d_table.data<T>(), V, first, N, C);
+          };
+          if (in_one_piece) {
+            auto [d_table, first] = d.add(0);
+            scatter(d_table, first);
+          } else {  // the kernel knows no gaps between rows
+            Tensor d_table = Tensor::empty({V, C}, dy.dtype());
+            scatter(d_table, true);
+            d.give(0, std::move(d_table));
+          }
+        });
+      });
 }
 
 }  // namespace rapt
