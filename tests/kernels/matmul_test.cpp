@@ -280,5 +280,49 @@ TEST(Linear, AnyNumberOfThreadsGivesTheSameBits) {
   }
 }
 
+// A row alone, or among others of any number, has the same bits when rows are to be independent.
+template <class X, class Y>
+void expect_independent_rows(int64_t N, int64_t K) {
+  const int64_t rows = 600;
+  const auto x = Matrix<X>(rows, K).randomize(1), w = Matrix<X>(N, K).randomize(2);
+  const auto bias = Matrix<Master<X>>(1, N).randomize(3);
+  const auto product = [&](int64_t from, int64_t count) {
+    Matrix<Y> y(count, N);
+    linear(x.data() + from * x.ld, x.ld, w.data(), w.ld, bias.data(), y.data(), y.ld, count, N, K,
+           RowPolicy::independent);
+    return y;
+  };
+  const Matrix<Y> whole = product(0, rows);
+  const auto same_rows = [&](int64_t from, int64_t count) {
+    const Matrix<Y> part = product(from, count);
+    return std::memcmp(part.data(), whole.data() + from * whole.ld,
+                       static_cast<size_t>(count * N) * sizeof(Y)) == 0;
+  };
+  for (int64_t row = 0; row < rows; row += 37) {
+    EXPECT_TRUE(same_rows(row, 1)) << "row " << row << " alone, N " << N << " K " << K;
+  }
+  for (int64_t count = 2; count <= 70; ++count) {
+    EXPECT_TRUE(same_rows(count * 7, count)) << count << " rows, N " << N << " K " << K;
+  }
+  for (const int64_t count : {100, 128, 200, 255, 256, 257, 270, 300, 512, 599}) {
+    EXPECT_TRUE(same_rows(0, count)) << count << " rows, N " << N << " K " << K;
+  }
+}
+
+TEST(Linear, IndependentRowsDoNotDependOnTheOthers) {
+  for (const auto& [N, K] : std::vector<std::pair<int64_t, int64_t>>{{64, 64},
+                                                                     {512, 512},
+                                                                     {130, 1030},
+                                                                     {33, 37},
+                                                                     {1, 300},
+                                                                     {300, 1},
+                                                                     {100, 2048},
+                                                                     {700, 256},
+                                                                     {5, 700}}) {
+    expect_independent_rows<float, float>(N, K);
+    expect_independent_rows<double, double>(N, K);
+  }
+}
+
 }  // namespace
 }  // namespace rapt::kernels

@@ -1,91 +1,164 @@
-// The f32 products: oneDNN on chunks of rows or output tiles.
+// The f32 products: oneDNN on chunks of rows or output tiles, our own tiles for few rows.
 #include "rapt/kernels/matmul.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "rapt/base/check.h"
+#include "rapt/base/checked.h"
 #include "rapt/base/memory.h"
-#include "rapt/base/thread_pool.h"
+#include "rapt/kernels/matmul_own.h"
 #include "rapt/kernels/matmul_plan.h"
+#include "rapt/kernels/matmul_tile.h"
 #include "rapt/kernels/onednn.h"
 
 namespace rapt::kernels {
 namespace {
 
-// Runs body(row, rows, col, cols) for the tasks of a (rows, cols) result over `inner`.
-template <class Body>
-void for_tasks(int64_t rows, int64_t cols, int64_t inner, const Body& body) {
-  const int64_t width = columns_of_task(rows, cols, inner);
-  const int64_t across = ceil_div(cols, width);
-  parallel_for(ceil_div(rows, kRowChunk) * across, [&](int64_t task) {
-    const int64_t row = task / across * kRowChunk, col = task % across * width;
-    body(row, std::min(kRowChunk, rows - row), col, std::min(width, cols - col));
+// A result (rows, cols) of rows that travel together: out = in b + bias, or out += in b.
+struct RowProduct {
+  const float* in;
+  int64_t ld_in, inner;
+  const float* weight;
+  int64_t ldw;
+  bool weight_transposed;  // b is w^T, so that columns of out are rows of w
+  const float* bias;
+  float* out;
+  int64_t ld_out;
+  bool accumulate;
+
+  // The tile of a whole number of kRowGrain rows.
+  void multiply(const Tile& t, const float* from, int64_t ld_from, float* to, int64_t ld_to,
+                bool add) const {
+    onednn::multiply({.m = t.rows,
+                      .n = t.cols,
+                      .k = inner,
+                      .lda = ld_from,
+                      .ldb = ldw,
+                      .ldc = ld_to,
+                      .b_transposed = weight_transposed,
+                      .bias = bias != nullptr,
+                      .accumulate = add},
+                     from, weight + (weight_transposed ? t.col * ldw : t.col),
+                     bias == nullptr ? nullptr : bias + t.col, to);
+  }
+};
+
+float* scratch(int slot, int64_t rows, int64_t cols) {
+  const auto size = narrow<size_t>(checked_mul(rows, cols, "matrix product"), "matrix product");
+  return static_cast<float*>(
+      thread_scratch(slot, checked_mul(size, sizeof(float), "matrix product")));
+}
+
+// Rows beyond the last whole chunk, rounded up so that a weight has few shapes: they are computed
+// from a copy, and into one.
+void multiply_tail(const RowProduct& p, int64_t rows, int64_t cols) {
+  const int64_t padded = round_up(rows, kRowGrain);
+  float* const in = scratch(kScratchInput, padded, p.inner);
+  parallel_ranges(padded, kRowGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      if (r < rows) {
+        std::copy_n(p.in + r * p.ld_in, p.inner, in + r * p.inner);
+      } else {
+        std::fill_n(in + r * p.inner, p.inner, 0.0f);
+      }
+    }
+  });
+  for_row_chunks(padded, cols, p.inner, [&](const Tile& t) {
+    float* const out = scratch(kScratchOutput, padded, t.cols);
+    p.multiply(t, in, p.inner, out, t.cols, false);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* from = out + r * t.cols;
+      float* to = p.out + r * p.ld_out + t.col;
+      for (int64_t c = 0; c < t.cols; ++c) to[c] = p.accumulate ? to[c] + from[c] : from[c];
+    }
   });
 }
 
-void fill_rows(const float* bias, float* y, int64_t ldy, int64_t M, int64_t N) {
-  for (int64_t m = 0; m < M; ++m) {
-    if (bias != nullptr) {
-      std::copy_n(bias, N, y + m * ldy);
-    } else {
-      std::fill_n(y + m * ldy, N, 0.0f);
-    }
+// All but the last few rows, whose number it returns.
+int64_t multiply_chunks(RowProduct p, int64_t rows, int64_t cols) {
+  int64_t tail = rows % kRowChunk;
+  if (tail % kRowGrain == 0 && tail > kFewRows) tail = 0;
+  const int64_t whole = rows - tail;
+  if (whole > 0) {
+    for_row_chunks(whole, cols, p.inner, [&](const Tile& t) {
+      p.multiply(t, p.in + t.row * p.ld_in, p.ld_in, p.out + t.row * p.ld_out + t.col, p.ld_out,
+                 p.accumulate);
+    });
   }
+  if (tail <= kFewRows) return tail;
+  p.in += whole * p.ld_in;
+  p.out += whole * p.ld_out;
+  multiply_tail(p, tail, cols);
+  return 0;
 }
 
 }  // namespace
 
 void linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const float* bias, float* y,
-            int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy) {
+            int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
   if (M == 0 || N == 0) return;
   if (K == 0) return fill_rows(bias, y, ldy, M, N);
-  for_tasks(M, N, K, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
-    onednn::multiply({.m = rows,
-                      .n = cols,
-                      .k = K,
-                      .lda = ldx,
-                      .ldb = ldw,
-                      .ldc = ldy,
-                      .b_transposed = true,
-                      .bias = bias != nullptr},
-                     x + row * ldx, w + col * ldw, bias == nullptr ? nullptr : bias + col,
-                     y + row * ldy + col);
-  });
+  int64_t few = M;
+  if (policy == RowPolicy::fast) {
+    few = multiply_chunks({.in = x,
+                           .ld_in = ldx,
+                           .inner = K,
+                           .weight = w,
+                           .ldw = ldw,
+                           .weight_transposed = true,
+                           .bias = bias,
+                           .out = y,
+                           .ld_out = ldy,
+                           .accumulate = false},
+                          M, N);
+  }
+  const int64_t m = M - few;
+  if (few > 0) own_linear(x + m * ldx, ldx, w, ldw, bias, y + m * ldy, ldy, few, N, K);
 }
 
 void linear_dx(const float* dy, int64_t lddy, const float* w, int64_t ldw, float* dx, int64_t lddx,
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (M == 0 || K == 0) return;
-  if (N == 0) return accumulate ? void() : fill_rows(nullptr, dx, lddx, M, K);
-  for_tasks(M, K, N, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
-    onednn::multiply({.m = rows,
-                      .n = cols,
-                      .k = N,
-                      .lda = lddy,
-                      .ldb = ldw,
-                      .ldc = lddx,
-                      .accumulate = accumulate},
-                     dy + row * lddy, w + col, nullptr, dx + row * lddx + col);
-  });
+  if (N == 0) return accumulate ? void() : fill_rows<float>(nullptr, dx, lddx, M, K);
+  const int64_t few = multiply_chunks({.in = dy,
+                                       .ld_in = lddy,
+                                       .inner = N,
+                                       .weight = w,
+                                       .ldw = ldw,
+                                       .weight_transposed = false,
+                                       .bias = nullptr,
+                                       .out = dx,
+                                       .ld_out = lddx,
+                                       .accumulate = accumulate},
+                                      M, K);
+  const int64_t m = M - few;
+  if (few > 0) own_dx(dy + m * lddy, lddy, w, ldw, dx + m * lddx, lddx, few, N, K, accumulate);
 }
 
+// oneDNN sums slices of rows, the last a multiple of kRowGrain, so that there are few shapes; our
+// own tile adds what is left.
 void linear_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float* dw, int64_t lddw,
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (N == 0 || K == 0) return;
-  if (M == 0) return accumulate ? void() : fill_rows(nullptr, dw, lddw, N, K);
-  constexpr int64_t kSlice = 512;
-  for_tasks(N, K, M, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
-    for (int64_t m = 0; m < M; m += kSlice) {
-      onednn::multiply({.m = rows,
-                        .n = cols,
-                        .k = std::min(kSlice, M - m),
+  if (M == 0) return accumulate ? void() : fill_rows<float>(nullptr, dw, lddw, N, K);
+  if (M <= kFewRows) return own_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
+  const int64_t whole = M / kRowGrain * kRowGrain;
+  for_weight_tiles(N, K, [&](const Tile& t) {
+    float* const to = dw + t.row * lddw + t.col;
+    for (int64_t m = 0; m < whole; m += kTokenSlice) {
+      onednn::multiply({.m = t.rows,
+                        .n = t.cols,
+                        .k = std::min(kTokenSlice, whole - m),
                         .lda = lddy,
                         .ldb = ldx,
                         .ldc = lddw,
                         .a_transposed = true,
                         .accumulate = accumulate || m > 0},
-                       dy + m * lddy + row, x + m * ldx + col, nullptr, dw + row * lddw + col);
+                       dy + m * lddy + t.row, x + m * ldx + t.col, nullptr, to);
+    }
+    if (whole < M) {
+      tile_dw(dy + whole * lddy + t.row, lddy, x + whole * ldx + t.col, ldx, to, lddw, t.rows,
+              t.cols, M - whole, true, false);
     }
   });
 }

@@ -14,16 +14,6 @@ namespace {
 
 using onednn::Type;
 
-template <class Body>
-void for_tasks(int64_t rows, int64_t cols, int64_t inner, const Body& body) {
-  const int64_t width = columns_of_task(rows, cols, inner);
-  const int64_t across = ceil_div(cols, width);
-  parallel_for(ceil_div(rows, kRowChunk) * across, [&](int64_t task) {
-    const int64_t row = task / across * kRowChunk, col = task % across * width;
-    body(row, std::min(kRowChunk, rows - row), col, std::min(width, cols - col));
-  });
-}
-
 // A matrix in f32, its rows without gaps.
 class Wide {
  public:
@@ -60,9 +50,9 @@ void store(const Wide& from, bf16* to, int64_t ld, int64_t rows, int64_t cols) {
 template <class Out>
 void linear_native(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
                    Out* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
-  for_tasks(M, N, K, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
-    onednn::multiply({.m = rows,
-                      .n = cols,
+  for_row_chunks(M, N, K, [&](const Tile& t) {
+    onednn::multiply({.m = t.rows,
+                      .n = t.cols,
                       .k = K,
                       .lda = ldx,
                       .ldb = ldw,
@@ -71,8 +61,8 @@ void linear_native(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const
                       .inputs = Type::bf16,
                       .output = sizeof(Out) == sizeof(bf16) ? Type::bf16 : Type::f32,
                       .bias = bias != nullptr},
-                     x + row * ldx, w + col * ldw, bias == nullptr ? nullptr : bias + col,
-                     y + row * ldy + col);
+                     x + t.row * ldx, w + t.col * ldw, bias == nullptr ? nullptr : bias + t.col,
+                     y + t.row * ldy + t.col);
   });
 }
 
@@ -103,9 +93,9 @@ void linear_dx(const bf16* dy, int64_t lddy, const bf16* w, int64_t ldw, bf16* d
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (M == 0 || K == 0) return;
   if (N != 0 && onednn::multiplies_bf16()) {
-    return for_tasks(M, K, N, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
-      onednn::multiply({.m = rows,
-                        .n = cols,
+    return for_row_chunks(M, K, N, [&](const Tile& t) {
+      onednn::multiply({.m = t.rows,
+                        .n = t.cols,
                         .k = N,
                         .lda = lddy,
                         .ldb = ldw,
@@ -113,7 +103,7 @@ void linear_dx(const bf16* dy, int64_t lddy, const bf16* w, int64_t ldw, bf16* d
                         .inputs = Type::bf16,
                         .output = Type::bf16,
                         .accumulate = accumulate},
-                       dy + row * lddy, w + col, nullptr, dx + row * lddx + col);
+                       dy + t.row * lddy, w + t.col, nullptr, dx + t.row * lddx + t.col);
     });
   }
   const Wide wide_dy(dy, lddy, M, N), wide_w(w, ldw, N, K);
@@ -127,19 +117,19 @@ void linear_dw(const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx, float* 
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (N == 0 || K == 0) return;
   if (M != 0 && onednn::multiplies_bf16()) {
-    constexpr int64_t kSlice = 512;
-    return for_tasks(N, K, M, [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
-      for (int64_t m = 0; m < M; m += kSlice) {
-        onednn::multiply({.m = rows,
-                          .n = cols,
-                          .k = std::min(kSlice, M - m),
+    return for_weight_tiles(N, K, [&](const Tile& t) {
+      for (int64_t m = 0; m < M; m += kTokenSlice) {
+        onednn::multiply({.m = t.rows,
+                          .n = t.cols,
+                          .k = std::min(kTokenSlice, M - m),
                           .lda = lddy,
                           .ldb = ldx,
                           .ldc = lddw,
                           .a_transposed = true,
                           .inputs = Type::bf16,
                           .accumulate = accumulate || m > 0},
-                         dy + m * lddy + row, x + m * ldx + col, nullptr, dw + row * lddw + col);
+                         dy + m * lddy + t.row, x + m * ldx + t.col, nullptr,
+                         dw + t.row * lddw + t.col);
       }
     });
   }

@@ -1,0 +1,116 @@
+#include "rapt/kernels/matmul_own.h"
+
+#include <algorithm>
+
+#include "rapt/base/checked.h"
+#include "rapt/base/memory.h"
+#include "rapt/base/thread_pool.h"
+#include "rapt/kernels/matmul_plan.h"
+#include "rapt/kernels/matmul_tile.h"
+
+namespace rapt::kernels {
+namespace {
+
+constexpr int64_t kTaskBytes = 128 << 10;  // of the weight that one task reads or writes
+constexpr int64_t kMostSlices = 8;
+
+// Rows of the weight that make a task.
+template <class T>
+int64_t rows_of_task(int64_t rows, int64_t cols) {
+  const int64_t some = kTaskBytes / static_cast<int64_t>(sizeof(T)) / cols;
+  return std::min(rows, round_up(std::max<int64_t>(some, 1), kTileOutputs));
+}
+
+// dx (M, K) = the sum of `slices` partial results, in their order, added to dx with `accumulate`.
+template <class T>
+void add_slices(const T* partial, int64_t slices, T* dx, int64_t lddx, int64_t M, int64_t K,
+                bool accumulate) {
+  parallel_ranges(M, std::max<int64_t>(1, 8192 / K), [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) {
+      T* to = dx + m * lddx;
+      for (int64_t s = 0; s < slices; ++s) {
+        const T* from = partial + (s * M + m) * K;
+        if (s == 0 && !accumulate) {
+          std::copy_n(from, K, to);
+        } else {
+          for (int64_t k = 0; k < K; ++k) to[k] += from[k];
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void own_linear(const T* x, int64_t ldx, const T* w, int64_t ldw, const T* bias, T* y, int64_t ldy,
+                int64_t M, int64_t N, int64_t K) {
+  constexpr int64_t kRows = 2 * kFewRows;
+  const int64_t width = rows_of_task<T>(N, K), across = ceil_div(N, width);
+  parallel_for(ceil_div(M, kRows) * across, [&](int64_t task) {
+    const int64_t row = task / across * kRows, col = task % across * width;
+    tile_linear(x + row * ldx, ldx, w + col * ldw, ldw, bias == nullptr ? nullptr : bias + col,
+                y + row * ldy + col, ldy, std::min(kRows, M - row), std::min(width, N - col), K);
+  });
+}
+
+// Few rows alone leave too few tasks: then the rows of w are cut into slices whose results are
+// added up in order.
+template <class T>
+void own_dx(const T* dy, int64_t lddy, const T* w, int64_t ldw, T* dx, int64_t lddx, int64_t M,
+            int64_t N, int64_t K, bool accumulate) {
+  constexpr int64_t kWidth = 2048 / sizeof(T);
+  const int64_t across = ceil_div(K, kWidth);
+  const int64_t height = std::max(rows_of_task<T>(N, std::min(K, kWidth)),
+                                  round_up(ceil_div(N, kMostSlices), kTileOutputs));
+  const int64_t slices = M <= kFewRows ? ceil_div(N, height) : 1;
+  if (slices == 1) {
+    return parallel_for(ceil_div(M, kFewRows) * across, [&](int64_t task) {
+      const int64_t row = task / across * kFewRows, col = task % across * kWidth;
+      tile_dx(dy + row * lddy, lddy, w + col, ldw, dx + row * lddx + col, lddx,
+              std::min(kFewRows, M - row), std::min(kWidth, K - col), N, accumulate);
+    });
+  }
+  const auto size = narrow<size_t>(
+      checked_mul(checked_mul(slices, M, "matrix product"), K, "matrix product"), "matrix product");
+  T* const partial = static_cast<T*>(
+      thread_scratch(kScratchPartial, checked_mul(size, sizeof(T), "matrix product")));
+  parallel_for(slices * across, [&](int64_t task) {
+    const int64_t slice = task / across, col = task % across * kWidth, n = slice * height;
+    tile_dx(dy + n, lddy, w + n * ldw + col, ldw, partial + slice * M * K + col, K, M,
+            std::min(kWidth, K - col), std::min(height, N - n), false);
+  });
+  add_slices(partial, slices, dx, lddx, M, K, accumulate);
+}
+
+template <class T>
+void own_dw(const T* dy, int64_t lddy, const T* x, int64_t ldx, T* dw, int64_t lddw, int64_t M,
+            int64_t N, int64_t K, bool accumulate) {
+  // What fits the caches may be wanted from there.
+  const bool past_cache =
+      !accumulate && M <= kFewRows && N * K * static_cast<int64_t>(sizeof(T)) >= (1 << 20);
+  const int64_t height = rows_of_task<T>(N, K);
+  parallel_for(ceil_div(N, height), [&](int64_t task) {
+    const int64_t n = task * height;
+    for (int64_t m = 0; m == 0 || m < M; m += kFewRows) {
+      tile_dw(dy + m * lddy + n, lddy, x + m * ldx, ldx, dw + n * lddw, lddw,
+              std::min(height, N - n), K, std::min(kFewRows, M - m), accumulate || m > 0,
+              past_cache);
+    }
+  });
+}
+
+template void own_linear(const float*, int64_t, const float*, int64_t, const float*, float*,
+                         int64_t, int64_t, int64_t, int64_t);
+template void own_linear(const double*, int64_t, const double*, int64_t, const double*, double*,
+                         int64_t, int64_t, int64_t, int64_t);
+template void own_dx(const float*, int64_t, const float*, int64_t, float*, int64_t, int64_t,
+                     int64_t, int64_t, bool);
+template void own_dx(const double*, int64_t, const double*, int64_t, double*, int64_t, int64_t,
+                     int64_t, int64_t, bool);
+template void own_dw(const float*, int64_t, const float*, int64_t, float*, int64_t, int64_t,
+                     int64_t, int64_t, bool);
+template void own_dw(const double*, int64_t, const double*, int64_t, double*, int64_t, int64_t,
+                     int64_t, int64_t, bool);
+
+}  // namespace rapt::kernels
