@@ -74,7 +74,8 @@ LIBRARIES = {
 BESIDE = {
     "cli": {"folders": {"cli"}, "libraries": {"CLI/", "fmt/", "nlohmann/"}},
     "tests": {"folders": {"tests"}, "libraries": {"gtest/", "fmt/", "nlohmann/", "hwy/", "oneapi/",
-                                                  "dnnl", "omp.h", "png.h", "ft2build.h", "FT_"}},
+                                                  "dnnl", "omp.h", "png.h", "ft2build.h", "FT_",
+                                                  "sanitizer/"}},
     "bench": {"folders": {"bench"}, "libraries": {"benchmark/", "fmt/", "oneapi/", "dnnl"}},
     "examples": {"folders": set(), "libraries": set()},
 }
