@@ -1,7 +1,7 @@
 """Twenty steps of SGD (rate 1e-3, momentum 0.99, no dropout) of both spellings of the encoder-decoder, in f64 and f32.
 
     python3 encoder_decoder.py              the small ones, stored beside this script
-    python3 encoder_decoder.py paper DIR    the paper's size, into DIR (2.3 GB), and their losses and norms into paper_size.json
+    python3 encoder_decoder.py paper DIR    the paper's size, into DIR (1.4 GB), and their losses and norms into paper_size.json
 
 Each model is a folder with config.json, model.safetensors (a PyTorch state_dict) and train.safetensors:
   src (B, Ts), tgt (B, Tt), labels (B, Tt)   ids, I64; a label of 0 is padding and not counted

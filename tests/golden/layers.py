@@ -126,8 +126,8 @@ def attention():
 
 
 def multihead_attention():
-    """nn.MultiheadAttention, batch first, through F.multi_head_attention_forward: query (B, Tq, C), key (B, Tk, kdim),
-    value (B, Tk, vdim) -> output (B, Tq, C), attn_weights (B, H, Tq, Tk). Masks hide where true; attn_mask is BOOL or added."""
+    """nn.MultiheadAttention, batch first, through F.multi_head_attention_forward: query (B, Tq, C), memory (B, Tk, C; the
+    query where there is none) as key and value -> output (B, Tq, C), attn_weights (B, H, Tq, Tk). Masks hide where true."""
     numbers = tensors.Numbers(4)
     B, Tq, Tk, C, H = 2, 4, 5, 6, 3
     padding = torch.arange(Tk) >= torch.tensor([[5], [3]])
@@ -135,22 +135,18 @@ def multihead_attention():
     cases = {}
     for case, options, masks in (
             ("self", {}, {}), ("self_without_bias", {"bias": False}, {}), ("self_causal", {}, {"attn_mask": later}),
-            ("cross", {}, {}), ("cross_padded", {}, {"key_padding_mask": padding}), ("cross_widths", {"kdim": 8, "vdim": 7}, {}),
-            ("cross_added", {}, {"attn_mask": numbers.uniform(Tq, Tk)}),
-            ("cross_added_each_head", {}, {"attn_mask": numbers.uniform(B * H, Tq, Tk)})):
+            ("cross", {}, {}), ("cross_padded", {}, {"key_padding_mask": padding})):
         module = nn.MultiheadAttention(C, H, batch_first=True, **options).double()
         tensors.draw_parameters(module, numbers)
         query = numbers.uniform(B, Tq, C)
-        key, value = numbers.uniform(B, Tk, options.get("kdim", C)), numbers.uniform(B, Tk, options.get("vdim", C))
-        inputs = {"query": query} if case.startswith("self") else {"query": query, "key": key, "value": value}
-        leaves = {name: x.clone().requires_grad_(x.is_floating_point()) for name, x in {**inputs, **masks}.items()}
-        sources = [leaves.get(name, leaves["query"]) for name in ("query", "key", "value")]
-        output, weights = module(*sources, key_padding_mask=leaves.get("key_padding_mask"), attn_mask=leaves.get("attn_mask"),
-                                 average_attn_weights=False)
+        inputs = {"query": query} if case.startswith("self") else {"query": query, "memory": numbers.uniform(B, Tk, C)}
+        leaves = {name: x.clone().requires_grad_() for name, x in inputs.items()}
+        memory = leaves.get("memory", leaves["query"])
+        output, weights = module(leaves["query"], memory, memory, average_attn_weights=False, **masks)
         d_output = numbers.uniform(*output.shape)
         output.backward(d_output)
         cases[case] = {**inputs, **masks, **parameters(module), "nhead": scalar(H), "output": output, "attn_weights": weights,
-                       "d_output": d_output, **{"d_" + name: leaf.grad for name, leaf in leaves.items() if leaf.grad is not None},
+                       "d_output": d_output, **{"d_" + name: leaf.grad for name, leaf in leaves.items()},
                        **tensors.gradients_of(module)}
     return flat(cases)
 
