@@ -35,6 +35,8 @@ class Golden {
   }
   bool has(const std::string& name) const { return file_->find(prefix_ + name) != nullptr; }
 
+  size_t count() const { return file_->tensors().size(); }  // of the whole file
+
   Tensor floats(const std::string& name, DType dtype = DType::f64) const {
     return load(name, dtype);
   }
