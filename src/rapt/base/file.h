@@ -12,11 +12,13 @@
 
 namespace rapt {
 
-// A file mapped for reading. The size is that of the moment of opening; a file that another process
-// shortens afterwards must not be read through the mapping (use read_file then).
+// A file mapped for reading. The size is that of the moment of opening. Touching a part of the
+// mapping that another process has cut off since kills this process (SIGBUS): where that may
+// happen, use read_file, which reports it.
 class MappedFile {
  public:
-  explicit MappedFile(const std::filesystem::path& path);  // throws Error: missing, not a file, unreadable
+  explicit MappedFile(
+      const std::filesystem::path& path);  // throws Error: missing, not a file, unreadable
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -30,12 +32,15 @@ class MappedFile {
   std::unique_ptr<State> state_;
 };
 
-// The whole file as bytes; at most `limit` of them, else Error.
+// The whole file as bytes; at most `limit` of them. Throws Error: missing, a folder, unreadable,
+// over the limit, or cut by another process while it was read.
 std::string read_file(const std::filesystem::path& path, int64_t limit = int64_t{1} << 40);
 
 // Writes a file through a temporary name in the same folder: write, fsync, rename, fsync of the
-// folder. Until commit() returns, whatever stood under the name stays; a writer that is destroyed
-// without commit removes its temporary file.
+// folder. Whatever stood under the name stays there until commit(), and if anything fails; a writer
+// that fails or is destroyed without commit removes its temporary file. One that is killed leaves
+// NAME.<numbers>.tmp, which the next writer of the same file removes. Links are followed,
+// permissions kept. The folder has to exist. Every function throws Error.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -55,12 +60,18 @@ class AtomicFile {
 void write_file(const std::filesystem::path& path, std::string_view text);
 
 // Makes every file of a folder at once: `fill` writes into a temporary sibling folder, which is
-// fsynced and takes the name of `path` only when complete. A folder that stood there is replaced, and
-// is intact if anything fails.
-void write_folder(const std::filesystem::path& path, const std::function<void(const std::filesystem::path& temporary)>& fill);
+// fsynced and takes the name of `path` only when complete. A folder that stood there is replaced,
+// and is intact if anything fails, `fill` included; at every moment the name stands for the old
+// folder or the new (but on file systems that cannot exchange two names it is missing for a moment;
+// the next writer brings a folder back whose replacement was killed right then). Leftovers and
+// links as for AtomicFile; folders above `path` are made. Throws Error, and what `fill` throws.
+void write_folder(const std::filesystem::path& path,
+                  const std::function<void(const std::filesystem::path& temporary)>& fill);
 
-// For tests: called before every write, fsync and rename with the operation's name ("write", "fsync",
-// "rename"); a returned errno other than 0 is taken as the operation's failure.
-void set_file_fault(std::function<int(std::string_view operation, const std::filesystem::path& path)> fault);
+// For tests: called before every operation on a file, with its name: "read", "write", "fsync",
+// "rename", or "exchange" (of two names, tried before "rename"). A returned errno other than 0 is
+// taken as the operation's failure. An empty function removes it.
+void set_file_fault(
+    std::function<int(std::string_view operation, const std::filesystem::path& path)> fault);
 
 }  // namespace rapt
