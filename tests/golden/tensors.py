@@ -1,50 +1,34 @@
-"""What the scripts of this folder share: safetensors files, and numbers that no version of PyTorch can change.
-
-The format, https://github.com/huggingface/safetensors: 8 bytes with the header's length (little-endian), the header as
-JSON {name: {dtype, shape, data_offsets}}, padded with spaces, then the bytes of the tensors one after the other.
-"""
+"""What the scripts of this folder share: files of tensors, and numbers that no version of PyTorch can change."""
 import ctypes
 import json
 import os
 import random
-import struct
 
 import torch
+
+import safetensors_file
 
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "I64": torch.int64, "BOOL": torch.bool}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def write(path, tensors):
-    """Writes {name: tensor} to `path`; its folder is made."""
-    header, parts, offset = {}, [], 0
-    for name, tensor in tensors.items():
+    """Writes {name: tensor} as safetensors."""
+    def content(tensor):
         tensor = tensor.detach().contiguous()
         size = tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [offset, offset + size]}
-        parts.append(tensor)
-        offset += size
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for tensor in parts:
-            file.write(ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size()) if tensor.numel() else b"")
+        return NAMES[tensor.dtype], tensor.shape, ctypes.string_at(tensor.data_ptr(), size) if size else b""
+
+    safetensors_file.write(path, {name: content(tensor) for name, tensor in tensors.items()})
 
 
 def read(path):
-    """Reads a file of `write` as {name: tensor}."""
-    with open(path, "rb") as file:
-        content = file.read()
-    start = 8 + struct.unpack("<Q", content[:8])[0]
-    tensors = {}
-    for name, entry in json.loads(content[8:start]).items():
-        begin, end = (start + offset for offset in entry["data_offsets"])
-        dtype = DTYPES[entry["dtype"]]
-        flat = torch.frombuffer(bytearray(content[begin:end]), dtype=dtype) if end > begin else torch.empty(0, dtype=dtype)
-        tensors[name] = flat.reshape(entry["shape"])
-    return tensors
+    """Reads a safetensors file as {name: tensor}."""
+    def tensor(dtype, shape, content):
+        flat = torch.frombuffer(bytearray(content), dtype=DTYPES[dtype]) if content else torch.empty(0, dtype=DTYPES[dtype])
+        return flat.reshape(shape)
+
+    return {name: tensor(*entry) for name, entry in safetensors_file.read(path).items()}
 
 
 def write_fixtures(fixtures, folder):
