@@ -2,10 +2,7 @@
 #include "rapt/kernels/matmul.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "rapt/base/checked.h"
-#include "rapt/base/memory.h"
 #include "rapt/kernels/matmul_own.h"
 #include "rapt/kernels/matmul_plan.h"
 #include "rapt/kernels/matmul_tile.h"
@@ -43,17 +40,11 @@ struct RowProduct {
   }
 };
 
-float* scratch(int slot, int64_t rows, int64_t cols) {
-  const auto size = narrow<size_t>(checked_mul(rows, cols, "matrix product"), "matrix product");
-  return static_cast<float*>(
-      thread_scratch(slot, checked_mul(size, sizeof(float), "matrix product")));
-}
-
 // Rows beyond the last whole chunk, rounded up so that a weight has few shapes: they are computed
 // from a copy, and into one.
 void multiply_tail(const RowProduct& p, int64_t rows, int64_t cols) {
   const int64_t padded = round_up(rows, kRowGrain);
-  float* const in = scratch(kScratchInput, padded, p.inner);
+  float* const in = float_scratch(kScratchInput, padded, p.inner);
   parallel_ranges(padded, kRowGrain, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       if (r < rows) {
@@ -64,7 +55,7 @@ void multiply_tail(const RowProduct& p, int64_t rows, int64_t cols) {
     }
   });
   for_row_chunks(padded, cols, p.inner, [&](const Tile& t) {
-    float* const out = scratch(kScratchOutput, padded, t.cols);
+    float* const out = float_scratch(kScratchOutput, padded, t.cols);
     p.multiply(t, in, p.inner, out, t.cols, false);
     for (int64_t r = 0; r < rows; ++r) {
       const float* from = out + r * t.cols;
@@ -142,23 +133,23 @@ void linear_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float
   if (N == 0 || K == 0) return;
   if (M == 0) return accumulate ? void() : fill_rows<float>(nullptr, dw, lddw, N, K);
   if (M <= kFewRows) return own_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
-  const int64_t whole = M / kRowGrain * kRowGrain;
-  for_weight_tiles(N, K, [&](const Tile& t) {
-    float* const to = dw + t.row * lddw + t.col;
-    for (int64_t m = 0; m < whole; m += kTokenSlice) {
+  for_weight_tasks(M, N, K, dw, lddw, accumulate, [&](const WeightTask& task) {
+    const Tile& t = task.tile;
+    const int64_t whole = task.first + (task.last - task.first) / kRowGrain * kRowGrain;
+    for (int64_t m = task.first; m < whole; m += kTokenSlice) {
       onednn::multiply({.m = t.rows,
                         .n = t.cols,
                         .k = std::min(kTokenSlice, whole - m),
                         .lda = lddy,
                         .ldb = ldx,
-                        .ldc = lddw,
+                        .ldc = task.ld,
                         .a_transposed = true,
-                        .accumulate = accumulate || m > 0},
-                       dy + m * lddy + t.row, x + m * ldx + t.col, nullptr, to);
+                        .accumulate = task.add || m > task.first},
+                       dy + m * lddy + t.row, x + m * ldx + t.col, nullptr, task.to);
     }
-    if (whole < M) {
-      tile_dw(dy + whole * lddy + t.row, lddy, x + whole * ldx + t.col, ldx, to, lddw, t.rows,
-              t.cols, M - whole, true, false);
+    if (whole < task.last) {
+      tile_dw(dy + whole * lddy + t.row, lddy, x + whole * ldx + t.col, ldx, task.to, task.ld,
+              t.rows, t.cols, task.last - whole, task.add || whole > task.first, false);
     }
   });
 }

@@ -117,19 +117,19 @@ void linear_dw(const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx, float* 
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (N == 0 || K == 0) return;
   if (M != 0 && onednn::multiplies_bf16()) {
-    return for_weight_tiles(N, K, [&](const Tile& t) {
-      for (int64_t m = 0; m < M; m += kTokenSlice) {
+    return for_weight_tasks(M, N, K, dw, lddw, accumulate, [&](const WeightTask& task) {
+      const Tile& t = task.tile;
+      for (int64_t m = task.first; m < task.last; m += kTokenSlice) {
         onednn::multiply({.m = t.rows,
                           .n = t.cols,
-                          .k = std::min(kTokenSlice, M - m),
+                          .k = std::min(kTokenSlice, task.last - m),
                           .lda = lddy,
                           .ldb = ldx,
-                          .ldc = lddw,
+                          .ldc = task.ld,
                           .a_transposed = true,
                           .inputs = Type::bf16,
-                          .accumulate = accumulate || m > 0},
-                         dy + m * lddy + t.row, x + m * ldx + t.col, nullptr,
-                         dw + t.row * lddw + t.col);
+                          .accumulate = task.add || m > task.first},
+                         dy + m * lddy + t.row, x + m * ldx + t.col, nullptr, task.to);
       }
     });
   }

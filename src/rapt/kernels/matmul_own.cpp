@@ -12,7 +12,6 @@ namespace rapt::kernels {
 namespace {
 
 constexpr int64_t kTaskBytes = 128 << 10;  // of the weight that one task reads or writes
-constexpr int64_t kMostSlices = 8;
 
 // Rows of the weight that make a task.
 template <class T>
@@ -46,39 +45,40 @@ template <class T>
 void own_linear(const T* x, int64_t ldx, const T* w, int64_t ldw, const T* bias, T* y, int64_t ldy,
                 int64_t M, int64_t N, int64_t K) {
   constexpr int64_t kRows = 2 * kFewRows;
-  const int64_t width = rows_of_task<T>(N, K), across = ceil_div(N, width);
-  parallel_for(ceil_div(M, kRows) * across, [&](int64_t task) {
-    const int64_t row = task / across * kRows, col = task % across * width;
-    tile_linear(x + row * ldx, ldx, w + col * ldw, ldw, bias == nullptr ? nullptr : bias + col,
-                y + row * ldy + col, ldy, std::min(kRows, M - row), std::min(width, N - col), K);
+  for_tiles(M, N, kRows, rows_of_task<T>(N, K), [&](const Tile& t) {
+    tile_linear(x + t.row * ldx, ldx, w + t.col * ldw, ldw,
+                bias == nullptr ? nullptr : bias + t.col, y + t.row * ldy + t.col, ldy, t.rows,
+                t.cols, K);
   });
 }
 
 // Few rows alone leave too few tasks: then the rows of w are cut into slices whose results are
-// added up in order.
+// added up in order, as long as these stay small beside w; else the columns are cut finer.
 template <class T>
 void own_dx(const T* dy, int64_t lddy, const T* w, int64_t ldw, T* dx, int64_t lddx, int64_t M,
             int64_t N, int64_t K, bool accumulate) {
-  constexpr int64_t kWidth = 2048 / sizeof(T);
-  const int64_t across = ceil_div(K, kWidth);
-  const int64_t height = std::max(rows_of_task<T>(N, std::min(K, kWidth)),
-                                  round_up(ceil_div(N, kMostSlices), kTileOutputs));
-  const int64_t slices = M <= kFewRows ? ceil_div(N, height) : 1;
+  constexpr int64_t kTasks = 8, kWidest = 2048 / sizeof(T), kNarrowest = 512 / sizeof(T);
+  const int64_t most = std::clamp<int64_t>(N / (8 * M), 1, kTasks);
+  int64_t width = kWidest;
+  while (width > kNarrowest && ceil_div(M, kFewRows) * ceil_div(K, width) * most < kTasks)
+    width /= 2;
+  const int64_t across = ceil_div(K, width);
+  const int64_t height =
+      round_up(ceil_div(N, std::min(most, ceil_div(kTasks, across))), kTileOutputs);
+  const int64_t slices = ceil_div(N, height);
   if (slices == 1) {
-    return parallel_for(ceil_div(M, kFewRows) * across, [&](int64_t task) {
-      const int64_t row = task / across * kFewRows, col = task % across * kWidth;
-      tile_dx(dy + row * lddy, lddy, w + col, ldw, dx + row * lddx + col, lddx,
-              std::min(kFewRows, M - row), std::min(kWidth, K - col), N, accumulate);
+    return for_tiles(M, K, kFewRows, width, [&](const Tile& t) {
+      tile_dx(dy + t.row * lddy, lddy, w + t.col, ldw, dx + t.row * lddx + t.col, lddx, t.rows,
+              t.cols, N, accumulate);
     });
   }
   const auto size = narrow<size_t>(
       checked_mul(checked_mul(slices, M, "matrix product"), K, "matrix product"), "matrix product");
   T* const partial = static_cast<T*>(
       thread_scratch(kScratchPartial, checked_mul(size, sizeof(T), "matrix product")));
-  parallel_for(slices * across, [&](int64_t task) {
-    const int64_t slice = task / across, col = task % across * kWidth, n = slice * height;
-    tile_dx(dy + n, lddy, w + n * ldw + col, ldw, partial + slice * M * K + col, K, M,
-            std::min(kWidth, K - col), std::min(height, N - n), false);
+  for_tiles(N, K, height, width, [&](const Tile& t) {
+    tile_dx(dy + t.row, lddy, w + t.row * ldw + t.col, ldw,
+            partial + t.row / height * M * K + t.col, K, M, t.cols, t.rows, false);
   });
   add_slices(partial, slices, dx, lddx, M, K, accumulate);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "rapt/base/thread_pool.h"
 
@@ -22,6 +23,9 @@ inline constexpr int64_t kTokenSlice = 512;  // rows that a gradient of a weight
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
+// Scratch of the calling thread for (rows, cols) floats.
+float* float_scratch(int slot, int64_t rows, int64_t cols);
+
 struct Tile {
   int64_t row, rows, col, cols;
 };
@@ -37,26 +41,35 @@ void for_tiles(int64_t rows, int64_t cols, int64_t height, int64_t width, const 
   });
 }
 
-// Tiles for products whose rows are tokens: chunks of kRowChunk rows, and where these are few,
-// pieces of at least 256 columns, of which none is shorter than handing it out is worth.
+// Tiles for products whose rows are tokens: chunks of kRowChunk rows, or twice as many where these
+// are enough and the weight is too large for the caches; where chunks are few, pieces of at least
+// 256 columns, of which none is shorter than handing it out is worth.
 template <class Body>
 void for_row_chunks(int64_t rows, int64_t cols, int64_t inner, const Body& body) {
   constexpr int64_t kTasks = 16, kLeastColumns = 256, kLeastProducts = 2'000'000;
-  const int64_t chunks = ceil_div(rows, kRowChunk);
-  const int64_t least = std::max(
-      kLeastColumns, kLeastProducts / std::min(rows, kRowChunk) / std::max<int64_t>(inner, 1));
-  const int64_t width = std::max(round_up(ceil_div(cols, ceil_div(kTasks, chunks)), 64), least);
-  for_tiles(rows, cols, kRowChunk, std::min(width, cols), body);
+  const bool large = rows >= 12 * kRowChunk && cols >= (1 << 20) / inner;
+  const int64_t height = large ? 2 * kRowChunk : kRowChunk, chunks = ceil_div(rows, height);
+  const int64_t least = std::max(kLeastColumns, kLeastProducts / std::min(rows, height) / inner);
+  const int64_t width =
+      large ? cols : std::max(round_up(ceil_div(cols, ceil_div(kTasks, chunks)), 64), least);
+  for_tiles(rows, cols, height, std::min(width, cols), body);
 }
 
-// Tiles for gradients of weights: as wide as may be, up to 512, and as high as leaves twelve tasks.
-template <class Body>
-void for_weight_tiles(int64_t rows, int64_t cols, const Body& body) {
-  const int64_t width = std::min<int64_t>(cols, 512), across = ceil_div(cols, width);
-  int64_t height = 256;
-  while (height > 64 && ceil_div(rows, height) * across < 12) height /= 2;
-  for_tiles(rows, cols, std::min(rows, height), width, body);
-}
+// A part of the gradient of a weight: the tile's sum over the rows [first, last) of x and dy,
+// written to `to` or added to it.
+struct WeightTask {
+  Tile tile;
+  int64_t first, last;
+  float* to;
+  int64_t ld;
+  bool add;
+};
+
+// Cuts dw (N, K) over M rows into tasks: tiles that are as large as leaves enough of them, and
+// where tiles alone are too few, also up to four slices of the rows, whose sums are added up in
+// order. Slices begin at multiples of kRowGrain.
+void for_weight_tasks(int64_t M, int64_t N, int64_t K, float* dw, int64_t lddw, bool accumulate,
+                      const std::function<void(const WeightTask&)>& body);
 
 // Every row of y = bias, or 0 where that is null.
 template <class T>
