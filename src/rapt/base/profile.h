@@ -12,16 +12,18 @@ struct ProfileRow {
   std::string name;
   int64_t calls = 0;
   double seconds = 0;
-  double flops = 0;   // multiply and add counted as two
-  double bytes = 0;   // read and written
+  double flops = 0;  // multiply and add counted as two
+  double bytes = 0;  // read and written
 };
 
 void set_profiling(bool on);
 bool profiling();
 void reset_profile();
-std::vector<ProfileRow> profile_rows();   // by falling time
+std::vector<ProfileRow> profile_rows();  // by falling time; of scopes that have ended
 
-// Times the enclosing block under `name`, which must outlive the program (a literal).
+// Times the enclosing block under `name`, which must outlive the program (a literal); what it
+// encloses is counted in it as well. The numbers of operations and bytes are those of this one
+// call.
 class ProfileScope {
  public:
   explicit ProfileScope(const char* name, double flops = 0, double bytes = 0);
