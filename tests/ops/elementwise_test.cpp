@@ -76,9 +76,15 @@ TEST(Elementwise, GradientsThroughLentMemory) {
 
 TEST(Elementwise, GradientsOfDropout) {
   prove_single([](const Tensor& x) { return dropout(x, Rows::packed({x.dim(0)}), kSite); });
-  prove_pair([](const Tensor& a, const Tensor& b) {
-    return dropout_add(a, b, Rows::packed({a.dim(0)}), kSite);
-  });
+  for (const kernels::Dropout& site : {kSite, kernels::Dropout{}}) {
+    prove_pair([&](const Tensor& a, const Tensor& b) {
+      return dropout_add(a, b, Rows::packed({a.dim(0)}), site);
+    });
+    const auto lent = [&](const Inputs& x) {
+      return dropout_add(scale(x[0], 2), x[1], Rows::packed({5}), site);
+    };
+    EXPECT_TRUE(check_gradients(lent, {random_tensor({5, 7}, 1), random_tensor({5, 7}, 2)}));
+  }
 }
 
 TEST(Elementwise, ValuesFollowTheFormulas) {
@@ -120,6 +126,13 @@ TEST(Dropout, WithoutProbabilityIsTheTensorItself) {
   const Tensor x = random_tensor({5, 3}, 1);
   EXPECT_TRUE(dropout(x, Rows(), {}).shares_memory(x));
   EXPECT_TRUE(same_bits(dropout_add(x, x, Rows(), {}), scale(x, 2)));
+}
+
+TEST(Dropout, WithAResidualEqualsItsParts) {
+  const Tensor x = random_tensor({5, 70}, 1), residual = random_tensor({5, 70}, 2);
+  const Rows rows = Rows::packed({2, 3});
+  EXPECT_TRUE(
+      same_bits(dropout_add(x, residual, rows, kSite), add(dropout(x, rows, kSite), residual)));
 }
 
 TEST(Dropout, ASentenceDropsTheSameAloneAndPacked) {
@@ -164,6 +177,8 @@ TEST(Elementwise, WrongInputsAreErrors) {
             std::string::npos);
   EXPECT_NE(error_of([&] { dropout(a, Rows::packed({3}), kSite); }).find("expected 3 rows"),
             std::string::npos);
+  error_of([&] { dropout_add(a, a, Rows::packed({3}), kSite); });
+  error_of([&] { dropout_add(a, b, Rows::packed({2}), kSite); });
 }
 
 }  // namespace

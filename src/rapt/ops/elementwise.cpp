@@ -138,7 +138,29 @@ Tensor dropout(Tensor x, const Rows& rows, const kernels::Dropout& site) {
 
 Tensor dropout_add(Tensor x, const Tensor& residual, const Rows& rows,
                    const kernels::Dropout& site) {
-  return add(dropout(std::move(x), rows, site), residual);
+  check_same("dropout_add", x, residual);
+  if (site.probability > 0) check_rows("dropout_add", x, rows);
+  Tensor y = memory_of(x);
+  const auto drop = [rows, site](const Tensor& from, Tensor to) {
+    dispatch_float(from.dtype(), "dropout_add", [&](auto tag) {
+      using T = decltype(tag);
+      const auto [n, cols, ld] = as_matrix(from);
+      const kernels::RowId* ids = site.probability > 0 ? rows.ids() : nullptr;
+      kernels::dropout(site, ids, from.data<T>(), ld, to.data<T>(), as_matrix(to).ld, n, cols);
+    });
+  };
+  if (site.probability > 0) drop(x, y);
+  const Tensor& kept = site.probability > 0 ? y : x;
+  dispatch_float(x.dtype(), "dropout_add", [&](auto tag) {
+    using T = decltype(tag);
+    const auto [n, cols, ld] = as_matrix(kept);
+    kernels::add(kept.data<T>(), ld, residual.data<T>(), as_matrix(residual).ld, y.data<T>(), cols,
+                 n, cols);
+  });
+  return record(y, {x, residual}, [drop](const Tensor& dy, Sink& d) {
+    if (d.wants(0)) drop(dy, d.write(0));
+    if (d.wants(1)) d.give(1, dy);
+  });
 }
 
 }  // namespace rapt

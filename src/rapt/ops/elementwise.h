@@ -24,7 +24,7 @@ Tensor gelu_tanh(const Tensor& x);  // its tanh form, as GPT-2 has it
 // position and the channel.
 Tensor dropout(Tensor x, const Rows& rows, const kernels::Dropout& site);
 
-// dropout(x) + residual, in one pass.
+// dropout(x) + residual.
 Tensor dropout_add(Tensor x, const Tensor& residual, const Rows& rows,
                    const kernels::Dropout& site);
 

@@ -21,6 +21,15 @@ void add_into(Tensor& target, const Tensor& source) {
   });
 }
 
+void copy_into(Tensor& target, const Tensor& source) {
+  dispatch_float(target.dtype(), "gradient", [&](auto tag) {
+    using T = decltype(tag);
+    const auto [rows, cols, ld] = as_matrix(target);
+    kernels::scale(source.data<T>(), as_matrix(source).ld, 1, target.data<T>(), ld, rows, cols,
+                   false);
+  });
+}
+
 void zero(Tensor target) {
   dispatch_float(target.dtype(), "gradient", [&](auto tag) {
     using T = decltype(tag);
@@ -238,7 +247,7 @@ void Sink::give(int i, Tensor gradient) {
   const bool whole = input.node->order > 0 && input.offset == 0 && gradient.owners() == owners;
   if (whole && input.node->slot->adopt(gradient)) return;
   Sum sum = place(input);
-  if (sum.first) zero(sum.gradient);
+  if (sum.first) return copy_into(sum.gradient, gradient);
   pending_.push_back({sum.gradient, gradient});
 }
 
@@ -289,8 +298,7 @@ void backward(const Tensor& y, const Tensor& dy) {
     const std::vector<Sink::Input> starts = {start};
     Sink seed(starts, dy);
     Tensor first = seed.write(0);
-    zero(first);
-    add_into(first, dy);
+    copy_into(first, dy);
     seed.finish();
   }
   queue.push(start.node);
