@@ -1,0 +1,99 @@
+#include "rapt/text/lines.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <istream>
+#include <system_error>
+#include <utility>
+
+#include "rapt/base/check.h"
+#include "rapt/base/utf8.h"
+
+namespace rapt::text {
+namespace {
+
+constexpr size_t kPiece = 1 << 16;  // bytes asked for at once
+
+std::unique_ptr<std::ifstream> open(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    fail(ErrorKind::data, "{}: expected a text file, got a folder", path.string());
+  }
+  errno = 0;
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  if (!*file) {
+    fail(ErrorKind::data, "{}: cannot read it: {}", path.string(),
+         std::generic_category().message(errno));
+  }
+  return file;
+}
+
+}  // namespace
+
+LineReader::LineReader(const std::filesystem::path& path, const LineOptions& options)
+    : file_(open(path)), input_(*file_), name_(path.string()), options_(options) {}
+
+LineReader::LineReader(std::istream& input, std::string name, const LineOptions& options)
+    : input_(input), name_(std::move(name)), options_(options) {}
+
+std::optional<std::string_view> LineReader::next() {
+  if (!read_raw()) return std::nullopt;
+  require_utf8();
+  drop_marks();
+  return line_;
+}
+
+// The next line as it stands, without its \n, into line_; false at the end.
+bool LineReader::read_raw() {
+  if (!input_.good()) return false;
+  line_.clear();
+  offset_ = next_offset_;
+  std::array<char, kPiece> piece;
+  bool ended = false;
+  while (!ended) {
+    try {
+      input_.getline(piece.data(), piece.size());
+    } catch (const std::ios_base::failure&) {
+      input_.setstate(std::ios::badbit);
+    }
+    if (input_.bad()) fail(ErrorKind::data, "{}: reading fails after line {}", name_, number_);
+    const std::streamsize count = input_.gcount();
+    next_offset_ += count;
+    if (input_.eof()) {  // the file ends, perhaps in a line without an end
+      line_.append(piece.data(), static_cast<size_t>(count));
+      const bool only_mark = offset_ == 0 && line_ == kByteOrderMark;
+      if (line_.empty() || only_mark) return false;
+      ended = true;
+    } else if (input_.fail()) {  // the piece is full
+      line_.append(piece.data(), static_cast<size_t>(count));
+      input_.clear(input_.rdstate() & ~std::ios::failbit);
+    } else {
+      line_.append(piece.data(), static_cast<size_t>(count - 1));
+      ended = true;
+    }
+    if (std::cmp_greater(line_.size(), options_.limits.line_bytes)) {
+      fail(ErrorKind::data, "{}:{}: the line is longer than {} bytes", name_, number_ + 1,
+           options_.limits.line_bytes);
+    }
+  }
+  ++number_;
+  return true;
+}
+
+void LineReader::drop_marks() {
+  if (line_.ends_with('\r')) line_.pop_back();
+  if (number_ == 1 && line_.starts_with(kByteOrderMark)) line_.erase(0, kByteOrderMark.size());
+}
+
+void LineReader::require_utf8() {
+  const std::optional<size_t> wrong = first_invalid_utf8(line_);
+  if (!wrong) return;
+  if (options_.invalid == InvalidUtf8::refuse) {
+    fail(ErrorKind::data, "{}:{}: invalid UTF-8 at byte {} of the line (offset {} of the input)",
+         name_, number_, *wrong + 1, offset_ + static_cast<int64_t>(*wrong));
+  }
+  line_ = replace_invalid_utf8(line_, replaced_);
+}
+
+}  // namespace rapt::text

@@ -1,0 +1,173 @@
+#include "rapt/text/lines.h"
+
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "tests/testing/testing.h"
+
+namespace rapt::text {
+namespace {
+
+using testing::error_of;
+using testing::TemporaryFolder;
+using Lines = std::vector<std::string>;
+
+Lines lines_of(const std::string& content, const LineOptions& options = {}) {
+  std::istringstream input(content);
+  LineReader reader(input, "input", options);
+  Lines lines;
+  while (const auto line = reader.next()) {
+    lines.emplace_back(*line);
+    EXPECT_EQ(reader.number(), static_cast<int64_t>(lines.size()));
+  }
+  EXPECT_FALSE(reader.next().has_value());
+  return lines;
+}
+
+TEST(LineReader, LastLineNeedsNoLineFeed) {
+  EXPECT_EQ(lines_of("a\nb"), (Lines{"a", "b"}));
+  EXPECT_EQ(lines_of("a\nb\n"), (Lines{"a", "b"}));
+}
+
+TEST(LineReader, R36_EmptyLinesAreLines) {
+  EXPECT_EQ(lines_of("a\n\nb\n"), (Lines{"a", "", "b"}));
+  EXPECT_EQ(lines_of("\n"), (Lines{""}));
+  EXPECT_EQ(lines_of(""), Lines{});
+  EXPECT_EQ(lines_of("   \n"), (Lines{"   "}));
+}
+
+TEST(LineReader, R38_OnlyLineFeedEndsALine) {
+  for (const std::string text : {"a\u0085b", "a\u2028b", "a\u2029b", "a\vb", "a\fb", "a\rb"}) {
+    EXPECT_EQ(lines_of(text + "\nc\n"), (Lines{text, "c"}));
+  }
+}
+
+TEST(LineReader, R39_CarriageReturnAndByteOrderMarkAreDroppedOnce) {
+  EXPECT_EQ(lines_of("a b\r\nc\r\n"), lines_of("a b\nc\n"));
+  EXPECT_EQ(lines_of("a\r\r\nb\r"), (Lines{"a\r", "b"}));
+  EXPECT_EQ(lines_of("\xEF\xBB\xBF"
+                     "a\n\xEF\xBB\xBF"
+                     "b\n"),
+            (Lines{"a",
+                   "\xEF\xBB\xBF"
+                   "b"}));
+  EXPECT_EQ(lines_of("\xEF\xBB\xBF"), Lines{});
+  EXPECT_EQ(lines_of("\xEF\xBB\xBF\r\n"), (Lines{""}));
+}
+
+struct Invalid {
+  std::string bytes;
+  std::string replaced;
+};
+
+const Invalid kInvalid[] = {
+    {"\xFF", "\uFFFD"},
+    {"\xE9", "\uFFFD"},
+    {"\x8E", "\uFFFD"},
+    {"\xE2\x82", "\uFFFD"},                            // cut short
+    {"\xC0\xAF", "\uFFFD\uFFFD"},                      // overlong
+    {"\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"},  // above U+10FFFF
+    {"\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"},            // a surrogate
+};
+
+TEST(LineReader, R40_InvalidUtf8IsRefusedWithLineAndByte) {
+  for (const Invalid& invalid : kInvalid) {
+    const std::string message = error_of([&] {
+      lines_of(
+          "\xEF\xBB\xBF"
+          "\xC3\xA9\nab " +
+          invalid.bytes + " c\n");
+    });
+    EXPECT_NE(message.find("input:2: invalid UTF-8 at byte 4 of the line (offset 9"),
+              std::string::npos)
+        << message;
+  }
+  EXPECT_NE(error_of([] { lines_of("a\n\xE2\x82"); }).find("input:2: invalid UTF-8 at byte 1"),
+            std::string::npos);
+}
+
+TEST(LineReader, R40_InvalidUtf8IsReplacedWhereAskedFor) {
+  for (const Invalid& invalid : kInvalid) {
+    EXPECT_EQ(lines_of("a" + invalid.bytes + "b\nc", {.invalid = InvalidUtf8::replace}),
+              (Lines{"a" + invalid.replaced + "b", "c"}));
+  }
+  std::istringstream input("\xFF\xFF\n\xFE");
+  LineReader reader(input, "input", {.invalid = InvalidUtf8::replace});
+  while (reader.next()) {
+  }
+  EXPECT_EQ(reader.replaced(), 3);
+}
+
+TEST(LineReader, R40_NulIsACharacter) {
+  const std::string text("a\0b", 3);
+  EXPECT_EQ(lines_of(text + "\n"), (Lines{text}));
+}
+
+TEST(LineReader, GoesOnAfterALineThatIsNotUtf8) {
+  std::istringstream input("a\n\xFF\nb\n");
+  LineReader reader(input, "input");
+  EXPECT_EQ(reader.next(), "a");
+  error_of([&] { reader.next(); });
+  EXPECT_EQ(reader.next(), "b");
+  EXPECT_EQ(reader.number(), 3);
+}
+
+TEST(LineReader, LongLinesAreReadUpToTheLimit) {
+  for (const size_t length : {65534u, 65535u, 65536u, 65537u, 131070u, 1'000'000u}) {
+    const std::string text(length, 'x');
+    EXPECT_EQ(lines_of("a\n" + text + "\nb"), (Lines{"a", text, "b"})) << length;
+    EXPECT_EQ(lines_of(text), (Lines{text})) << length;
+  }
+  LineOptions options;
+  options.limits.line_bytes = 10;
+  EXPECT_EQ(lines_of("0123456789\n", options), (Lines{"0123456789"}));
+  const std::string message = error_of([&] { lines_of("a\n0123456789x\n", options); });
+  EXPECT_EQ(message, "input:2: the line is longer than 10 bytes");
+}
+
+// An endless line must be refused long before it ends.
+TEST(LineReader, EndlessLineIsRefusedAtTheLimit) {
+  struct Endless : std::streambuf {
+    char block[4096];
+    int64_t given = 0;
+    int_type underflow() override {
+      std::fill(std::begin(block), std::end(block), 'x');
+      setg(block, block, std::end(block));
+      given += 4096;
+      return 'x';
+    }
+  } source;
+  std::istream input(&source);
+  LineReader reader(input, "input");
+  error_of([&] { reader.next(); });
+  EXPECT_LT(source.given, 17'000'000);
+}
+
+TEST(LineReader, FilesAreReadAsStreamsAre) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "a.txt") << "\xEF\xBB\xBFx y\r\n\nz";
+  LineReader reader(folder.path() / "a.txt");
+  EXPECT_EQ(reader.next(), "x y");
+  EXPECT_EQ(reader.next(), "");
+  EXPECT_EQ(reader.next(), "z");
+  EXPECT_EQ(reader.next(), std::nullopt);
+  EXPECT_EQ(reader.number(), 3);
+}
+
+TEST(LineReader, MissingFileAndFolderAreErrors) {
+  const TemporaryFolder folder;
+  try {
+    LineReader reader(folder.path() / "none.txt");
+    FAIL() << "a missing file was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    EXPECT_NE(std::string(error.what()).find("none.txt: cannot read it: No such file"),
+              std::string::npos);
+  }
+  EXPECT_NE(error_of([&] { LineReader reader(folder.path()); }).find("got a folder"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace rapt::text
