@@ -50,7 +50,10 @@ PUBLIC_BESIDE = {"src/rapt/kernels/types.h", "src/rapt/kernels/attention.h"}
 # Headers for the library's own sources, beside every *-inl.h.
 PRIVATE = {"src/rapt/base/check.h", "src/rapt/base/checked.h", "src/rapt/base/futex.h",
            "src/rapt/tensor/dispatch.h", "src/rapt/models/json.h",
-           "src/rapt/models/safetensors_header.h", "src/rapt/models/safetensors_convert.h"}
+           "src/rapt/models/safetensors_header.h", "src/rapt/models/safetensors_convert.h",
+           "src/rapt/show/characters.h", "src/rapt/show/color_map.h",
+           "src/rapt/show/curves_layout.h", "src/rapt/show/figure.h",
+           "src/rapt/show/heat_map_layout.h", "src/rapt/show/image.h", "src/rapt/show/png.h"}
 
 # Third-party headers by the start of their path, and the rooms whose sources may include them.
 KNOW_FORMATS = set(ROOMS) - {"base", "kernels", "tensor", "ops", "nn", "optim"}
