@@ -104,9 +104,9 @@ TEST(Optimizer, R17_AHugeGradientIsClippedOrNamedButNeverPoisonsTheState) {
     const auto optimizer =
         make({named("w", weight)}, {.common = {.max_norm = max_norm, .check_finite = true}});
     Gradients gradients;
-    send(gradients, weight, Tensor::from(std::vector<float>{1, 1e20f, 1, -1}, {4}));
+    send(gradients, weight, Tensor::from(std::vector<float>{1, 3e38f, 1, -1}, {4}));
     const StepResult result = optimizer->step(gradients, 1, 0.1);
-    EXPECT_NEAR(result.norm / 1e20, 1, 1e-6);
+    EXPECT_NEAR(result.norm / 3e38, 1, 1e-6);
     for (const StateTensor& s : optimizer->state()) {
       for (const double v : values_of(s.value)) EXPECT_TRUE(std::isfinite(v)) << s.name;
     }
@@ -116,7 +116,7 @@ TEST(Optimizer, R17_AHugeGradientIsClippedOrNamedButNeverPoisonsTheState) {
   };
   step(0, make_adam);
   step(0, make_adamw);
-  step(1, make_adamw);
+  step(100, make_adamw);
 }
 
 TEST(Optimizer, ClipsTheGlobalNormAsPyTorchDoes) {

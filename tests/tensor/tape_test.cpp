@@ -141,6 +141,22 @@ TEST(Tape, WriteAndGiveOfTheSameInputAddUp) {
   }
 }
 
+TEST(Tape, AnOpMayAskForAllBuffersBeforeItFillsThem) {
+  Gradients gradients;
+  const Tensor leaf = gradients.watch(random_tensor({3, 4}, 1)), inner = times_by_write(leaf, 1);
+  testing::poison_free_memory({12, 6, 9});
+  const Tensor y =
+      record(empty_like(leaf.columns(0, 3)), {inner.columns(0, 3), inner.columns(1, 3)},
+             [](const Tensor& dy, Sink& d) {
+               auto [first, first_is_new] = d.add(0);
+               auto [second, second_is_new] = d.add(1);
+               put(dy, 3, second, !second_is_new);
+               put(dy, 2, first, !first_is_new);
+             });
+  backward(y, ones({3, 3}));
+  EXPECT_EQ(gradients.of(leaf).rows(0, 1).to_vector<double>(), (std::vector<double>{2, 5, 5, 3}));
+}
+
 TEST(Tape, BackwardTwiceIsAnError) {
   Gradients gradients;
   const Tensor leaf = gradients.watch(random_tensor({2}, 1));
