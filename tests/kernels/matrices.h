@@ -64,6 +64,7 @@ class Matrix {
     }
   }
   Matrix(const Matrix&) = default;
+  Matrix& operator=(const Matrix&) = default;
 
   T* data() { return values_.data() + layout_.offset; }
   const T* data() const { return values_.data() + layout_.offset; }

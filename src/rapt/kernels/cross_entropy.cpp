@@ -17,12 +17,19 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
-HWY_INLINE float ShiftedSum(const float* x, float shift, int64_t cols) {
-  return RowSum(cols, [=](auto d, int64_t i, int64_t count) HWY_ATTR {
-    const auto v = hn::Set(d, shift);
-    if (count >= LaneCount(d)) return hn::Sub(hn::LoadU(d, x + i), v);
-    return hn::Sub(LoadPart(d, x + i, count, v), v);
-  });
+// The sums of exp(x - shift), whose terms go to y if it is not null, and of x - shift.
+HWY_INLINE void ExpSums(const float* x, float shift, float* y, int64_t cols, double& exponentials,
+                        double& shifted) {
+  const auto vs = hn::Set(hn::ScalableTag<float>(), shift);
+  TwoRowSums(
+      cols,
+      [=](auto d, int64_t i, int64_t count, auto& a, auto& b) HWY_ATTR {
+        const auto part =
+            count >= LaneCount(d) ? hn::LoadU(d, x + i) : LoadPart(d, x + i, count, vs);
+        b = hn::Add(b, hn::Sub(part, vs));
+        a = hn::Add(a, ExpAt(d, x, vs, y, i, count));
+      },
+      exponentials, shifted);
 }
 
 // One row with a target; d may be x or null. Returns the loss.
@@ -32,8 +39,13 @@ HWY_INLINE float CrossEntropyRow(const float* x, int32_t target, double smoothin
   const double on_target = 1 - smoothing, each = smoothing / static_cast<double>(V);
   // What the loss needs of x comes before d is written.
   const double target_logit = static_cast<double>(x[target]) - static_cast<double>(shift);
-  const double shifted = smoothing > 0 ? static_cast<double>(ShiftedSum(x, shift, V)) : 0;
-  const float total = RowExpSum(x, shift, d, V);
+  double exponentials = 0, shifted = 0;
+  if (smoothing > 0) {
+    ExpSums(x, shift, d, V, exponentials, shifted);
+  } else {
+    exponentials = static_cast<double>(RowExpSum(x, shift, d, V));
+  }
+  const float total = static_cast<float>(exponentials);
   if (d != nullptr) {
     const float factor = total == 0 ? 0.0f : 1 / total, uniform = static_cast<float>(each);
     MapRow(d, d, V, [=](auto tag, auto e) HWY_ATTR {
@@ -42,7 +54,7 @@ HWY_INLINE float CrossEntropyRow(const float* x, int32_t target, double smoothin
     d[target] -= static_cast<float>(on_target);
   }
   if (total == 0) return std::numeric_limits<float>::infinity();  // all logits minus infinity
-  const double log_total = std::log(static_cast<double>(total));
+  const double log_total = std::log(exponentials);
   double loss = smoothing < 1 ? on_target * (log_total - target_logit) : 0;
   if (smoothing > 0) loss += smoothing * log_total - each * shifted;
   return static_cast<float>(loss);

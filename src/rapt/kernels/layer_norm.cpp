@@ -33,37 +33,25 @@ struct Moments {
 };
 
 // The second pass sums z - mean as well as its square: this takes out what rounding left in the
-// mean, so that rows far from zero keep their accuracy. Blocks of 1024 columns are added in f64.
+// mean, so that rows far from zero keep their accuracy.
 HWY_INLINE Moments RowMoments(const float* z, int64_t cols, double epsilon) {
   const hn::ScalableTag<float> d;
-  const int64_t lanes = LaneCount(d);
   const double n = static_cast<double>(cols);
   const float sum = RowSum(cols, [=](auto tag, int64_t i, int64_t count)
                                      HWY_ATTR { return LoadUpTo(tag, z + i, count); });
   const float mean = static_cast<float>(static_cast<double>(sum) / n);
   const auto vm = hn::Set(d, mean);
   double total = 0, squares = 0;
-  for (int64_t i = 0; i < cols;) {
-    const int64_t end = std::min(cols, i + 1024);
-    auto a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0;
-    for (; i + 2 * lanes <= end; i += 2 * lanes) {
-      const auto z0 = hn::Sub(hn::LoadU(d, z + i), vm);
-      const auto z1 = hn::Sub(hn::LoadU(d, z + i + lanes), vm);
-      a0 = hn::Add(a0, z0);
-      a1 = hn::Add(a1, z1);
-      b0 = hn::MulAdd(z0, z0, b0);
-      b1 = hn::MulAdd(z1, z1, b1);
-    }
-    for (; i < end; i += std::min(lanes, end - i)) {
-      const int64_t count = std::min(lanes, end - i);
-      const auto whole = count == lanes ? hn::LoadU(d, z + i) : LoadPart(d, z + i, count, vm);
-      const auto z0 = hn::Sub(whole, vm);
-      a0 = hn::Add(a0, z0);
-      b0 = hn::MulAdd(z0, z0, b0);
-    }
-    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a0, a1))));
-    squares += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(b0, b1))));
-  }
+  TwoRowSums(
+      cols,
+      [=](auto tag, int64_t i, int64_t count, auto& a, auto& b) HWY_ATTR {
+        const auto part =
+            count >= LaneCount(tag) ? hn::LoadU(tag, z + i) : LoadPart(tag, z + i, count, vm);
+        const auto centred = hn::Sub(part, vm);
+        a = hn::Add(a, centred);
+        b = hn::MulAdd(centred, centred, b);
+      },
+      total, squares);
   const double correction = total / n;
   const double variance = std::max(squares / n - correction * correction, 0.0);
   return {mean, static_cast<float>(correction),

@@ -14,47 +14,46 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// High and low halves of the products of 32-bit lanes.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE void MulWide(D d, V a, V b, V& high, V& low) {
-#if HWY_TARGET == HWY_SCALAR  // one lane has no odd neighbour
-  const uint64_t product = uint64_t{hn::GetLane(a)} * hn::GetLane(b);
-  high = hn::Set(d, static_cast<uint32_t>(product >> 32));
-  low = hn::Set(d, static_cast<uint32_t>(product));
-#else
-  const hn::RepartitionToWide<D> d64;
-  const auto even = hn::MulEven(a, b);
-  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a))),
-                               hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, b))));
-  high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
-  low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
-#endif
-}
-
 // Words 0 to 3 of the counters (block + lane, position, sample).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void Philox(D d, uint32_t block, uint32_t position, uint64_t sample, PhiloxKey key,
                        V& w0, V& w1, V& w2, V& w3) {
-  V c0 = hn::Iota(d, block), c1 = hn::Set(d, position);
-  V c2 = hn::Set(d, static_cast<uint32_t>(sample)),
-    c3 = hn::Set(d, static_cast<uint32_t>(sample >> 32));
+  const uint32_t low = static_cast<uint32_t>(sample), high = static_cast<uint32_t>(sample >> 32);
+#if HWY_TARGET == HWY_SCALAR  // one lane has no neighbour to multiply with
+  const PhiloxCounter words = philox({block, position, low, high}, key);
+  w0 = hn::Set(d, words[0]);
+  w1 = hn::Set(d, words[1]);
+  w2 = hn::Set(d, words[2]);
+  w3 = hn::Set(d, words[3]);
+#else
+  // Even and odd counters run apart, each number in the lower half of 64 bits: a product then has
+  // its two halves side by side. What is left in the upper halves no product reads.
+  const hn::RepartitionToWide<D> wide;
   const V m0 = hn::Set(d, 0xD2511F53u), m1 = hn::Set(d, 0xCD9E8D57u);
-  uint32_t k0 = key[0], k1 = key[1];
+  V even0 = hn::Iota(d, block), odd0 = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, even0)));
+  V even1 = hn::Set(d, position), even2 = hn::Set(d, low), even3 = hn::Set(d, high);
+  V odd1 = even1, odd2 = even2, odd3 = even3;
+  const auto one_round = [&](V& c0, V& c1, V& c2, V& c3, V k0, V k1) HWY_ATTR {
+    const auto a = hn::MulEven(c0, m0), b = hn::MulEven(c2, m1);
+    c0 = hn::Xor(hn::Shuffle2301(hn::BitCast(d, b)), hn::Xor(c1, k0));
+    c2 = hn::Xor(hn::Shuffle2301(hn::BitCast(d, a)), hn::Xor(c3, k1));
+    c1 = hn::BitCast(d, b);
+    c3 = hn::BitCast(d, a);
+  };
   for (int round = 0; round < 10; ++round) {
-    V high0, low0, high1, low1;
-    MulWide(d, c0, m0, high0, low0);
-    MulWide(d, c2, m1, high1, low1);
-    c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(d, k0));
-    c1 = low1;
-    c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(d, k1));
-    c3 = low0;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+    const V k0 = hn::Set(d, key[0]), k1 = hn::Set(d, key[1]);
+    one_round(even0, even1, even2, even3, k0, k1);
+    one_round(odd0, odd1, odd2, odd3, k0, k1);
+    key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
   }
-  w0 = c0;
-  w1 = c1;
-  w2 = c2;
-  w3 = c3;
+  const auto join = [&](V odd, V even) HWY_ATTR {
+    return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(hn::BitCast(wide, odd))), even);
+  };
+  w0 = join(odd0, even0);
+  w1 = join(odd1, even1);
+  w2 = join(odd2, even2);
+  w3 = join(odd3, even3);
+#endif
 }
 
 // The deciding words of channels [64 group, 64 group + 64) of a row, in order.

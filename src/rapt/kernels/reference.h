@@ -3,6 +3,7 @@
 // are in rapt::kernels::reference and start no threads.
 #pragma once
 
+#include "rapt/kernels/reference_attention.h"
 #include "rapt/kernels/reference_elementwise.h"
 #include "rapt/kernels/reference_matmul.h"
 #include "rapt/kernels/reference_optimizer.h"

@@ -77,27 +77,47 @@ HWY_INLINE float RowSum(int64_t cols, const F& f) {
   return static_cast<float>(total);
 }
 
+// Two sums in one pass, in f64: f(d, i, count, a, b) adds the terms of columns [i, i + count) to
+// the lanes of a and b, and nothing to the lanes from `count` on.
+template <class F>
+HWY_INLINE void TwoRowSums(int64_t cols, const F& f, double& first, double& second) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = LaneCount(d);
+  first = second = 0;
+  for (int64_t i = 0; i < cols;) {
+    const int64_t end = std::min(cols, i + 1024);
+    auto a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      f(d, i, lanes, a0, b0);
+      f(d, i + lanes, lanes, a1, b1);
+    }
+    for (; i < end; i += std::min(lanes, end - i)) f(d, i, std::min(lanes, end - i), a0, b0);
+    first += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a0, a1))));
+    second += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(b0, b1))));
+  }
+}
+
+// exp(x - shift) of the vector at column i, which also goes to y, if it is not null; 0 in the lanes
+// from `count` on. x may be y.
+template <class D>
+HWY_INLINE hn::Vec<D> ExpAt(D d, const float* x, hn::Vec<D> shift, float* y, int64_t i,
+                            int64_t count) {
+  if (count >= LaneCount(d)) {
+    const auto e = Exp(d, hn::Sub(hn::LoadU(d, x + i), shift));
+    if (y != nullptr) hn::StoreU(e, d, y + i);
+    return e;
+  }
+  const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const auto e = Exp(d, hn::Sub(LoadPart(d, x + i, count, least), shift));
+  if (y != nullptr) StorePart(e, d, y + i, count);
+  return e;
+}
+
 // The sum of exp(x - shift); the terms go to y, if it is not null.
 HWY_INLINE float RowExpSum(const float* x, float shift, float* y, int64_t cols) {
   const auto vs = hn::Set(hn::ScalableTag<float>(), shift);
-  if (y == nullptr) {
-    return RowSum(cols, [=](auto d, int64_t i, int64_t count) HWY_ATTR {
-      if (count >= LaneCount(d)) return Exp(d, hn::Sub(hn::LoadU(d, x + i), vs));
-      const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
-      return Exp(d, hn::Sub(LoadPart(d, x + i, count, least), vs));
-    });
-  }
-  return RowSum(cols, [=](auto d, int64_t i, int64_t count) HWY_ATTR {
-    if (count >= LaneCount(d)) {
-      const auto e = Exp(d, hn::Sub(hn::LoadU(d, x + i), vs));
-      hn::StoreU(e, d, y + i);
-      return e;
-    }
-    const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
-    const auto e = Exp(d, hn::Sub(LoadPart(d, x + i, count, least), vs));
-    StorePart(e, d, y + i, count);
-    return e;
-  });
+  return RowSum(cols, [=](auto d, int64_t i, int64_t count)
+                          HWY_ATTR { return ExpAt(d, x, vs, y, i, count); });
 }
 
 }  // namespace rapt::kernels::HWY_NAMESPACE
