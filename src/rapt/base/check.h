@@ -29,9 +29,9 @@ decltype(auto) with_error_kind(ErrorKind kind, const std::string& where, Body&& 
 
 }  // namespace rapt
 
-#define RAPT_CHECK(condition, ...)                                              \
-  do {                                                                          \
-    if (!(condition)) ::rapt::fail(::rapt::ErrorKind::failure, __VA_ARGS__);    \
+#define RAPT_CHECK(condition, ...)                                           \
+  do {                                                                       \
+    if (!(condition)) ::rapt::fail(::rapt::ErrorKind::failure, __VA_ARGS__); \
   } while (false)
 
 #define RAPT_ASSERT(condition)                                                              \

@@ -11,7 +11,8 @@ namespace rapt {
 template <std::integral T>
 T checked_add(T a, T b, const char* who) {
   T sum;
-  if (__builtin_add_overflow(a, b, &sum)) fail(ErrorKind::failure, "{}: the sum {} + {} is too large", who, a, b);
+  if (__builtin_add_overflow(a, b, &sum))
+    fail(ErrorKind::failure, "{}: the sum {} + {} is too large", who, a, b);
   return sum;
 }
 

@@ -37,26 +37,29 @@ PhiloxKey philox_key(uint64_t seed, uint64_t step, uint64_t site) {
 }
 
 PhiloxKey philox_key_of_head(PhiloxKey site, int64_t head) {
-  const uint64_t bits = mix_bits((uint64_t{site[1]} << 32 | site[0]) ^ mix_bits(static_cast<uint64_t>(head)));
+  const uint64_t bits =
+      mix_bits((uint64_t{site[1]} << 32 | site[0]) ^ mix_bits(static_cast<uint64_t>(head)));
   return {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)};
 }
 
 uint32_t philox_element(PhiloxKey key, uint64_t sample, uint32_t position, uint32_t channel) {
   const uint32_t block = channel / 64 * 16 + channel % 16;
-  const PhiloxCounter counter = {block, position, static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32)};
+  const PhiloxCounter counter = {block, position, static_cast<uint32_t>(sample),
+                                 static_cast<uint32_t>(sample >> 32)};
   return philox(counter, key)[channel % 64 / 16];
 }
 
 uint32_t dropout_threshold(double probability) {
-  RAPT_CHECK(probability >= 0 && probability < 1, "dropout: expected a probability in [0, 1), got {}", probability);
+  RAPT_CHECK(probability >= 0 && probability < 1,
+             "dropout: expected a probability in [0, 1), got {}", probability);
   return static_cast<uint32_t>(std::llround(std::min(probability * 0x1p32, 0x1p32 - 1)));
 }
 
 uint32_t Rng::next() {
   const uint64_t block = position_ / 4;
   if (position_ % 4 == 0) {
-    words_ = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), static_cast<uint32_t>(stream_),
-                     static_cast<uint32_t>(stream_ >> 32)},
+    words_ = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                     static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)},
                     {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
   }
   return words_[position_++ % 4];

@@ -39,11 +39,11 @@ class Rng {
  public:
   explicit Rng(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
 
-  uint32_t next();                        // uniform over 32 bits
-  double uniform();                       // in [0, 1), 53 bits
+  uint32_t next();   // uniform over 32 bits
+  double uniform();  // in [0, 1), 53 bits
   double uniform(double low, double high);
-  double normal();                        // mean 0, variance 1 (Box-Muller)
-  int64_t below(int64_t limit);           // uniform in [0, limit); limit > 0
+  double normal();               // mean 0, variance 1 (Box-Muller)
+  int64_t below(int64_t limit);  // uniform in [0, limit); limit > 0
   uint64_t position() const { return position_; }
   void seek(uint64_t position);
 

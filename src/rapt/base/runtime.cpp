@@ -11,9 +11,10 @@ thread_local Runtime* entered = nullptr;
 }
 
 Runtime::Runtime(RuntimeOptions options) : options_(std::move(options)) {
-  RAPT_CHECK(options_.threads >= 0, "Runtime: expected at least 1 thread (or 0 for all cores), got {}",
-             options_.threads);
-  pool_ = std::make_unique<ThreadPool>(options_.threads == 0 ? available_cores() : options_.threads);
+  RAPT_CHECK(options_.threads >= 0,
+             "Runtime: expected at least 1 thread (or 0 for all cores), got {}", options_.threads);
+  pool_ =
+      std::make_unique<ThreadPool>(options_.threads == 0 ? available_cores() : options_.threads);
 }
 Runtime::~Runtime() = default;
 
