@@ -41,6 +41,7 @@ struct EncoderDecoderConfig {
   bool projection_bias = true;
   TieEmbeddings tie_embeddings = TieEmbeddings::none;
   int32_t pad_id = 0, start_id = 1, end_id = 2;
+  std::optional<int32_t> unk_id{};  // of unknown words, in both vocabularies
 
   // The hand-built spelling: no norm after the stacks, no dropout inside the layers.
   static EncoderDecoderConfig hand_built(int64_t src_vocab_size, int64_t tgt_vocab_size);

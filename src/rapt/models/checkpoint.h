@@ -1,0 +1,49 @@
+// Model folders: config.json, model.safetensors and, where the model knows its words,
+// source_vocabulary.txt and target_vocabulary.txt. docs/file-formats.md describes them.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rapt/models/encoder_decoder.h"
+#include "rapt/models/layout.h"
+
+namespace rapt::models {
+
+inline constexpr const char* kConfigFile = "config.json";
+inline constexpr const char* kWeightsFile = "model.safetensors";
+
+// config.json as text, every field in it.
+std::string config_text(const EncoderDecoderConfig& config);
+
+// Throws Error (model): a missing or malformed file, another model_type, an unknown key (naming the
+// nearest), a value that is out of range or contradicts another.
+EncoderDecoderConfig read_config(const std::filesystem::path& folder);
+
+// A model with the weights of its folder. `dtype`: that of the parameters; without it f64 where all
+// weights of the file are F64, else f32. Throws Error (model) as read_config and SafetensorsFile
+// do, for a tensor that is missing, of another shape or unknown to the model, and for tied tensors
+// that differ.
+std::unique_ptr<EncoderDecoder> load_encoder_decoder(const std::filesystem::path& folder,
+                                                     std::optional<DType> dtype = {});
+
+// Reads the weights of a file, named as `layout` says, into a model.
+void load_weights(EncoderDecoder& model, const std::filesystem::path& file, const Layout& layout);
+
+// Writes config.json and model.safetensors into a folder that exists. Each file is whole or not
+// there.
+void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& folder);
+
+// Something that each parameter has (its value, its gradient), under the names that a file in
+// `layout` gives it: parts are stacked as the file stacks them, tied parameters come under each
+// name.
+using PartOf = std::function<Tensor(const NamedParameter& parameter)>;
+std::vector<std::pair<std::string, Tensor>> by_file_name(const nn::Module& model,
+                                                         const Layout& layout, const PartOf& part);
+
+}  // namespace rapt::models
