@@ -260,17 +260,24 @@ std::unique_ptr<EncoderDecoder> load_encoder_decoder(const std::filesystem::path
                                                      std::optional<DType> dtype) {
   const EncoderDecoderConfig config = read_config(folder);
   const std::filesystem::path path = folder / kWeightsFile;
-  if (!dtype) {
-    const SafetensorsFile file(path);
-    const auto all = file.tensors();
-    const bool wide = !all.empty() && std::all_of(all.begin(), all.end(), [](const TensorInfo& t) {
-      return t.type == FileType::f64;
-    });
-    dtype = wide ? DType::f64 : DType::f32;
-  }
-  auto model = std::make_unique<EncoderDecoder>(config, nn::Init{.rng = nullptr, .dtype = *dtype});
-  load_weights(*model, path, layout(config.layout));
-  return model;
+  const SafetensorsFile file(path);
+  return with_error_kind(ErrorKind::model, path.string(), [&] {
+    int64_t elements = 0;
+    bool wide = true;
+    for (const TensorInfo& tensor : file.tensors()) {
+      elements += tensor.numel;
+      wide = wide && tensor.type == FileType::f64;
+    }
+    // Before memory is taken for what a configuration claims.
+    RAPT_CHECK(config.count_parameters() <= elements,
+               "expected the {} parameters that {} describes, found {} elements",
+               config.count_parameters(), kConfigFile, elements);
+    const DType wanted = dtype.value_or(wide ? DType::f64 : DType::f32);
+    auto model =
+        std::make_unique<EncoderDecoder>(config, nn::Init{.rng = nullptr, .dtype = wanted});
+    read_weights(*model, file, layout(config.layout));
+    return model;
+  });
 }
 
 std::vector<std::pair<std::string, Tensor>> by_file_name(const nn::Module& model,

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "rapt/base/check.h"
+#include "rapt/base/checked.h"
 #include "rapt/base/limits.h"
 #include "rapt/nn/positions.h"
 #include "rapt/tensor/dispatch.h"
@@ -89,6 +89,7 @@ void EncoderDecoderConfig::check() const {
   within("pad_id", pad_id, 0, std::min(src_vocab_size, tgt_vocab_size) - 1);
   within("start_id", start_id, 0, tgt_vocab_size - 1);
   within("end_id", end_id, 0, tgt_vocab_size - 1);
+  within("max_len x d_model", max_len * d_model, 1, int64_t{1} << 30);
   RAPT_CHECK(layout == "hand_built" || layout == "torch" || layout == "rapt",
              "layout: expected hand_built, torch or rapt, got \"{}\"", layout);
   nn::parse_activation(activation);
@@ -102,6 +103,28 @@ void EncoderDecoderConfig::check() const {
       "tie_embeddings: three needs one vocabulary, got src_vocab_size {} and tgt_vocab_size {}",
       src_vocab_size, tgt_vocab_size);
   nn::checked(nn::AttentionOptions{.d_model = d_model, .nhead = nhead, .d_qk = d_qk, .d_v = d_v});
+}
+
+int64_t EncoderDecoderConfig::count_parameters() const {
+  const auto times = [](int64_t a, int64_t b) { return checked_mul(a, b, "count_parameters"); };
+  const auto sum = [](std::initializer_list<int64_t> terms) {
+    int64_t total = 0;
+    for (const int64_t term : terms) total = checked_add(total, term, "count_parameters");
+    return total;
+  };
+  const nn::AttentionOptions widths = nn::checked(
+      nn::AttentionOptions{.d_model = d_model, .nhead = nhead, .d_qk = d_qk, .d_v = d_v});
+  const int64_t C = d_model, heads = times(nhead, sum({widths.d_qk, widths.d_qk, widths.d_v}));
+  const int64_t attention = sum({times(heads, C + 1), times(times(nhead, widths.d_v), C), C});
+  const int64_t feed_forward = sum({times(times(2, C), dim_feedforward), dim_feedforward, C}),
+                norm = 2 * C;
+  const int64_t embeddings =
+      tie_embeddings == TieEmbeddings::three ? tgt_vocab_size : src_vocab_size + tgt_vocab_size;
+  const int64_t projection = tie_embeddings == TieEmbeddings::none ? times(tgt_vocab_size, C) : 0;
+  return sum({times(embeddings, C), projection, projection_bias ? tgt_vocab_size : 0,
+              final_norm ? 2 * norm : 0,
+              times(num_encoder_layers, sum({attention, feed_forward, 2 * norm})),
+              times(num_decoder_layers, sum({attention, attention, feed_forward, 3 * norm}))});
 }
 
 EncoderDecoder::EncoderDecoder(const EncoderDecoderConfig& config, const nn::Init& init)

@@ -50,6 +50,9 @@ struct EncoderDecoderConfig {
 
   // Throws Error that names the field that cannot be, or those that contradict each other.
   void check() const;
+
+  // The elements of all parameters, tied ones once. Throws Error where that is too large a number.
+  int64_t count_parameters() const;
 };
 
 class EncoderDecoder : public nn::Module {

@@ -1,0 +1,96 @@
+// rapt forward: runs a model on the tensors of a file.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/program.h"
+#include "rapt/base/check.h"
+#include "rapt/models/checkpoint.h"
+#include "rapt/models/json.h"
+#include "rapt/models/run.h"
+#include "rapt/models/safetensors.h"
+
+namespace rapt::cli {
+namespace {
+
+struct Options {
+  std::string folder, in, out, args = "{}";
+  bool grad = false;
+  std::optional<uint64_t> train;
+};
+
+DType type_of(const models::TensorInfo& info) {
+  switch (info.type) {
+    case models::FileType::f64:
+      return DType::f64;
+    case models::FileType::f32:
+      return DType::f32;
+    case models::FileType::i64:
+      return DType::i64;
+    case models::FileType::i32:
+      return DType::i32;
+    default:
+      fail(ErrorKind::data, "forward: {}: expected a tensor of F32, F64, I32 or I64, got {}",
+           info.name, models::file_type_name(info.type));
+  }
+}
+
+int forward(const Options& options) {
+  const models::JsonObject args =
+      models::JsonObject::parse(options.args, "--args", {}, ErrorKind::usage);
+  args.allow_only({"attentions"});
+  const models::SafetensorsFile file(options.in);
+  models::NamedTensors inputs;
+  std::optional<DType> type;  // of the float inputs: it decides what the model computes in
+  for (const models::TensorInfo& info : file.tensors()) {
+    const DType dtype = type_of(info);
+    if (is_float(dtype)) {
+      if (type && *type != dtype)
+        fail(ErrorKind::data, "forward: expected float inputs of one type, got F32 and F64");
+      type = dtype;
+    }
+    inputs.emplace_back(info.name, file.load(info, dtype));
+  }
+  const auto model = models::load_encoder_decoder(options.folder, type);
+  const auto outputs = with_error_kind(ErrorKind::data, options.in, [&] {
+    return models::run(*model, inputs,
+                       {.attentions = args.boolean_or("attentions", false),
+                        .gradients = options.grad,
+                        .training = options.train.has_value(),
+                        .seed = options.train.value_or(0)});
+  });
+  std::vector<models::TensorSource> sources;
+  for (const auto& [name, tensor] : outputs) sources.push_back(models::source_of(name, tensor));
+  models::write_safetensors(options.out, sources);
+  return 0;
+}
+
+}  // namespace
+
+void add_forward(CLI::App& app, Globals&, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb =
+      app.add_subcommand("forward", "Run a model on the tensors of a safetensors file");
+  verb->add_option("folder", options->folder, "A model folder: config.json and model.safetensors")
+      ->required();
+  verb->add_option(
+          "--in", options->in,
+          "Inputs: src (B, Ts) and tgt (B, Tt), ids of I64 or I32; with --grad also d_output")
+      ->required();
+  verb->add_option("--out", options->out,
+                   "Where the outputs go: logits (B, Tt, V) and what else was asked for")
+      ->required();
+  verb->add_option("--args", options->args,
+                   "JSON: {\"attentions\": true} adds the weights of all attentions");
+  verb->add_flag("--grad", options->grad, "Add grad.NAME for every parameter, from d_output");
+  verb->add_option("--train", options->train, "With dropout, by this seed");
+  verb->footer(
+      "The type of the float inputs decides what is computed in; where all inputs are ids, the "
+      "type of the weights does.\n"
+      "Keys are hidden where id == pad_id.\n"
+      "Example:\n  rapt forward model --in x.safetensors --out y.safetensors --args "
+      "'{\"attentions\": true}'");
+  verb->callback([options, &action] { action = [options] { return forward(*options); }; });
+}
+
+}  // namespace rapt::cli

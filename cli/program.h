@@ -1,0 +1,43 @@
+// What the subcommands share: global flags, messages on stderr, and how a verb is added.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace rapt::cli {
+
+struct Globals {
+  int threads = 0;  // 0: all that this process may use
+  std::string isa;
+  std::string max_memory;
+  bool profile = false;
+  uint64_t seed = 0;
+  bool quiet = false;
+  bool verbose = false;
+  std::string progress = "auto";  // auto, bar, plain, none
+  std::string color = "auto";     // auto, always, never
+};
+
+// A verb adds its flags to `app` and sets what runs after parsing: a function that returns the exit
+// code.
+using Action = std::function<int()>;
+void add_demo(CLI::App& app, Globals& globals, Action& action);
+void add_train(CLI::App& app, Globals& globals, Action& action);
+void add_translate(CLI::App& app, Globals& globals, Action& action);
+void add_inspect(CLI::App& app, Globals& globals, Action& action);
+void add_forward(CLI::App& app, Globals& globals, Action& action);
+void add_bench(CLI::App& app, Globals& globals, Action& action);
+
+// A line on stderr, unless --quiet; `note` only with -v.
+void say(const Globals& globals, const std::string& line);
+void note(const Globals& globals, const std::string& line);
+
+// "64M", "2G", "500000" as bytes; throws Error (usage) otherwise.
+int64_t parse_size(const std::string& text);
+
+}  // namespace rapt::cli

@@ -1,0 +1,92 @@
+#include "rapt/models/run.h"
+
+#include "rapt/base/checked.h"
+#include "rapt/models/checkpoint.h"
+#include "rapt/tensor/dispatch.h"
+
+namespace rapt::models {
+namespace {
+
+const Tensor& input(const NamedTensors& inputs, const std::string& name) {
+  for (const auto& [candidate, tensor] : inputs) {
+    if (candidate == name) return tensor;
+  }
+  fail(ErrorKind::failure, "forward: expected an input {}, got none", name);
+}
+
+// A matrix of ids as the model takes it.
+struct Ids {
+  Tensor flat;  // (B T) i32
+  Rows rows;
+  Mask mask;  // keys that are not padding
+  int64_t B, T;
+};
+
+Ids ids_of(const NamedTensors& inputs, const std::string& name, int32_t pad_id) {
+  const Tensor& x = input(inputs, name);
+  RAPT_CHECK(x.rank() == 2 && (x.dtype() == DType::i64 || x.dtype() == DType::i32),
+             "forward: expected {} (B, T) of I64 or I32, got {} of {}", name, x.shape().text(),
+             dtype_name(x.dtype()));
+  const int64_t B = x.dim(0), T = x.dim(1);
+  Tensor flat = Tensor::empty({B * T}, DType::i32), keep = Tensor::empty({B * T}, DType::boolean);
+  const std::vector<int64_t> values = x.to(DType::i64).to_vector<int64_t>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    flat.data<int32_t>()[i] = narrow<int32_t>(values[i], "forward: id");
+    keep.data<uint8_t>()[i] = values[i] != pad_id;
+  }
+  return {flat, Rows::equal(B, T), Mask::keep(keep), B, T};
+}
+
+// encoder.layers.3.self_attention -> encoder_attentions.3
+std::string attention_name(const std::string& path) {
+  const size_t number = path.find("layers.") + 7;
+  const std::string layer = path.substr(number, path.find('.', number) - number);
+  if (path.starts_with("encoder.")) return "encoder_attentions." + layer;
+  return (path.ends_with("cross_attention") ? "cross_attentions." : "decoder_attentions.") + layer;
+}
+
+}  // namespace
+
+NamedTensors run(const EncoderDecoder& model, const NamedTensors& inputs,
+                 const RunOptions& options) {
+  for (const auto& [name, tensor] : inputs) {
+    RAPT_CHECK(name == "src" || name == "tgt" || (name == "d_output" && options.gradients),
+               "forward: expected inputs src and tgt{}, got {}",
+               options.gradients ? " and d_output" : " (d_output with gradients)", name);
+  }
+  const Ids source = ids_of(inputs, "src", model.config().pad_id),
+            target = ids_of(inputs, "tgt", model.config().pad_id);
+  RAPT_CHECK(source.B == target.B, "forward: expected as many rows of tgt as of src, got {} and {}",
+             target.B, source.B);
+  Gradients gradients;
+  AttentionCapture capture;
+  const Pass pass({.training = options.training,
+                   .seed = options.seed,
+                   .step = 0,
+                   .gradients = options.gradients ? &gradients : nullptr,
+                   .capture = options.attentions ? &capture : nullptr});
+  const Tensor flat = model.forward(source.flat, source.rows, target.flat, target.rows, pass,
+                                    source.mask, target.mask);
+  const Shape whole{target.B, target.T, model.config().tgt_vocab_size};
+  NamedTensors outputs;
+  outputs.emplace_back("logits", flat.detach().reshape(whole));
+  for (const AttentionCapture::Entry& entry : capture.entries)
+    outputs.emplace_back(attention_name(entry.path), entry.weights);
+  if (options.gradients) {
+    const Tensor& d_output = input(inputs, "d_output");
+    RAPT_CHECK(d_output.shape() == whole && d_output.dtype() == flat.dtype(),
+               "forward: expected d_output {} of {}, got {} of {}", whole.text(),
+               dtype_name(flat.dtype()), d_output.shape().text(), dtype_name(d_output.dtype()));
+    backward(flat, d_output.reshape(flat.shape()));
+    const auto gradient = [&](const NamedParameter& p) {
+      const Tensor all = gradients.of(p.parameter);
+      return (all.defined() ? all : Tensor::zeros(p.parameter.shape(), p.parameter.value().dtype()))
+          .rows(p.begin, p.count);
+    };
+    for (auto& [name, tensor] : by_file_name(model, layout(model.config().layout), gradient))
+      outputs.emplace_back("grad." + name, tensor);
+  }
+  return outputs;
+}
+
+}  // namespace rapt::models

@@ -1,0 +1,93 @@
+#include "rapt/train/seq2seq.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "rapt/base/check.h"
+
+namespace rapt::train {
+namespace {
+
+Tensor ids(const std::vector<int32_t>& values) {
+  return Tensor::from(values, {static_cast<int64_t>(values.size())});
+}
+
+}  // namespace
+
+Seq2SeqBatch to_tensors(const data::PairBatch& batch) {
+  return {ids(batch.source), ids(batch.target_in), ids(batch.target_out),
+          Rows::packed(batch.source_lengths, batch.samples),
+          Rows::packed(batch.target_lengths, batch.samples)};
+}
+
+Loss seq2seq_loss(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
+                  double label_smoothing, const Pass& pass) {
+  return cross_entropy(
+      model.forward(batch.source, batch.source_rows, batch.target_in, batch.target_rows, pass),
+      batch.target_out, {.label_smoothing = label_smoothing});
+}
+
+StepResult train_step(models::EncoderDecoder& model, const Seq2SeqBatch& batch,
+                      optim::Optimizer& optimizer, Gradients& gradients, double rate,
+                      double label_smoothing, uint64_t seed, uint64_t step) {
+  gradients.clear();
+  StepResult result;
+  result.loss = seq2seq_loss(model, batch, label_smoothing, Pass::train(gradients, seed, step));
+  if (result.loss.count == 0) return result;
+  if (!std::isfinite(result.loss.mean())) {
+    fail(ErrorKind::diverged,
+         "training diverged: the loss of step {} is {}; lower the learning rate or lengthen the "
+         "warm-up",
+         step + 1, result.loss.mean());
+  }
+  backward(result.loss.sum);
+  result.loss.sum = result.loss.sum.detach();
+  const optim::StepResult update =
+      optimizer.step(gradients, 1 / static_cast<double>(result.loss.count), rate);
+  if (!update.applied) {
+    fail(ErrorKind::diverged,
+         "training diverged: the gradient of {} is not finite in step {}; lower the learning rate",
+         update.bad_parameter, step + 1);
+  }
+  result.updated = true;
+  return result;
+}
+
+double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
+           optim::Optimizer& optimizer, const FitOptions& options,
+           const std::function<void(const Progress&)>& report) {
+  RAPT_CHECK(options.epochs >= 0, "fit: expected at least 0 epochs, got {}", options.epochs);
+  RAPT_CHECK(options.rate != nullptr, "fit: expected a learning rate, got none");
+  const auto start = std::chrono::steady_clock::now();
+  Gradients gradients;
+  Progress progress;
+  progress.epochs = options.epochs;
+  for (progress.epoch = 1; progress.epoch <= options.epochs; ++progress.epoch) {
+    const data::BatchPlan plan(corpus, options.batches, progress.epoch - 1);
+    progress.batches = plan.size();
+    progress.steps = progress.step + (options.epochs - progress.epoch + 1) *
+                                         plan.size();  // epochs may differ by a batch
+    double sum = 0;
+    int64_t count = 0;
+    for (progress.batch = 1; progress.batch <= plan.size(); ++progress.batch) {
+      const Seq2SeqBatch batch = to_tensors(data::make_batch(
+          corpus, plan[progress.batch - 1], model.config().start_id, model.config().end_id));
+      progress.rate = options.rate(progress.step);
+      const StepResult result =
+          train_step(model, batch, optimizer, gradients, progress.rate, options.label_smoothing,
+                     options.seed, static_cast<uint64_t>(progress.step));
+      ++progress.step;
+      sum += result.loss.sum.item();
+      count += result.loss.count;
+      progress.tokens += result.loss.count;
+      progress.loss = count == 0 ? 0 : sum / static_cast<double>(count);
+      progress.last_loss = result.loss.mean();
+      progress.seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (report) report(progress);
+    }
+  }
+  return progress.loss;
+}
+
+}  // namespace rapt::train

@@ -1,0 +1,63 @@
+// Training an encoder-decoder on sentence pairs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "rapt/data/batches.h"
+#include "rapt/models/encoder_decoder.h"
+#include "rapt/ops/cross_entropy.h"
+#include "rapt/optim/optimizer.h"
+
+namespace rapt::train {
+
+// A batch as the model takes it: packed ids and their sentences.
+struct Seq2SeqBatch {
+  Tensor source, target_in, target_out;  // (Ns), (Nt), (Nt) i32
+  Rows source_rows, target_rows;
+};
+Seq2SeqBatch to_tensors(const data::PairBatch& batch);
+
+// Cross-entropy over the target tokens of a batch, padding not among them. Recorded if the pass has
+// gradients.
+Loss seq2seq_loss(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
+                  double label_smoothing, const Pass& pass);
+
+struct StepResult {
+  Loss loss;
+  bool updated = false;  // false where nothing was counted
+};
+
+// One optimizer step on one batch: forward, backward, update with the gradient of the mean loss.
+// `step` counts from 0 and keys dropout. Throws Error (diverged) where the loss or a gradient is
+// not finite; the model is then as it was.
+StepResult train_step(models::EncoderDecoder& model, const Seq2SeqBatch& batch,
+                      optim::Optimizer& optimizer, Gradients& gradients, double rate,
+                      double label_smoothing, uint64_t seed, uint64_t step);
+
+struct FitOptions {
+  int64_t epochs = 1;
+  data::BatchOptions batches;
+  double label_smoothing = 0;
+  uint64_t seed = 0;
+  std::function<double(int64_t step)> rate;  // the learning rate of a step, from 0
+};
+
+struct Progress {
+  int64_t epoch = 0, epochs = 0;   // epoch counts from 1
+  int64_t batch = 0, batches = 0;  // of the epoch, from 1
+  int64_t step = 0, steps = 0;     // of all, from 1
+  double loss = 0;                 // mean over the tokens of the epoch so far
+  double last_loss = 0;            // of the batch
+  double rate = 0;
+  int64_t tokens = 0;  // target tokens since the start
+  double seconds = 0;  // since the start
+};
+
+// Runs the epochs; `report` is called after every step, and an epoch ends with batch == batches.
+// Throws as train_step does. Returns the mean loss of the last epoch.
+double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
+           optim::Optimizer& optimizer, const FitOptions& options,
+           const std::function<void(const Progress&)>& report);
+
+}  // namespace rapt::train
