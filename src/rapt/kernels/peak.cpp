@@ -49,12 +49,7 @@ namespace rapt::kernels {
 HWY_EXPORT(MultiplyAddRounds);
 HWY_EXPORT(FlopsPerRound);
 
-float multiply_add_rounds(int64_t rounds) {
-  static volatile float keep;  // the result must be needed
-  const float value = HWY_DYNAMIC_DISPATCH(MultiplyAddRounds)(rounds);
-  keep = value;
-  return value;
-}
+float multiply_add_rounds(int64_t rounds) { return HWY_DYNAMIC_DISPATCH(MultiplyAddRounds)(rounds); }
 double flops_per_round() { return HWY_DYNAMIC_DISPATCH(FlopsPerRound)(); }
 }  // namespace rapt::kernels
 #endif
