@@ -179,6 +179,27 @@ Tensor EncoderDecoder::forward(const Tensor& source, const Rows& source_rows, co
                  pass);
 }
 
+Tensor EncoderDecoder::forward(const Tensor& source, const Rows& source_rows, const Tensor& target,
+                               const Rows& target_rows, Attentions& attentions,
+                               const PassOptions& pass, const Mask& source_mask,
+                               const Mask& target_mask) const {
+  RAPT_CHECK(pass.capture == nullptr,
+             "EncoderDecoder: expected a pass without a capture of its own");
+  AttentionCapture capture;
+  PassOptions with_capture = pass;
+  with_capture.capture = &capture;
+  const Tensor logits = forward(source, source_rows, target, target_rows, Pass(with_capture),
+                                source_mask, target_mask);
+  attentions = {};
+  for (AttentionCapture::Entry& entry : capture.entries) {
+    auto& kind = entry.path.starts_with("encoder.")         ? attentions.encoder
+                 : entry.path.ends_with(".cross_attention") ? attentions.cross
+                                                            : attentions.decoder;
+    kind.push_back(std::move(entry.weights));
+  }
+  return logits;
+}
+
 std::vector<nn::DecoderLayerState> EncoderDecoder::start(const nn::Memory& memory,
                                                          const Pass& pass) const {
   return decoder_.start(memory, pass.scope("decoder"));

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rapt/nn/decoder.h"
 #include "rapt/nn/embedding.h"
@@ -55,6 +56,14 @@ struct EncoderDecoderConfig {
   int64_t count_parameters() const;
 };
 
+// The attention weights of a forward pass, one tensor a layer. Weights of a query that a shorter
+// sentence of a packed batch does not have are zero.
+struct Attentions {
+  std::vector<Tensor> encoder;  // (B, H, Ts, Ts) each
+  std::vector<Tensor> decoder;  // (B, H, Tt, Tt)
+  std::vector<Tensor> cross;    // (B, H, Tt, Ts)
+};
+
 class EncoderDecoder : public nn::Module {
  public:
   // Weights as PyTorch initialises the two spellings: hand_built (and rapt) by each module's
@@ -68,6 +77,12 @@ class EncoderDecoder : public nn::Module {
   Tensor forward(const Tensor& source, const Rows& source_rows, const Tensor& target,
                  const Rows& target_rows, const Pass& pass, const Mask& source_mask = {},
                  const Mask& target_mask = {}) const;
+
+  // The same, with the weights that the logits were made with. The pass must not capture weights
+  // itself.
+  Tensor forward(const Tensor& source, const Rows& source_rows, const Tensor& target,
+                 const Rows& target_rows, Attentions& attentions, const PassOptions& pass = {},
+                 const Mask& source_mask = {}, const Mask& target_mask = {}) const;
 
   // The parts of forward: source (Ns) -> memory (Ns, C); target (Nt) -> hidden (Nt, C); hidden ->
   // logits (Nt, V).

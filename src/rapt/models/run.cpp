@@ -37,12 +37,9 @@ Ids ids_of(const NamedTensors& inputs, const std::string& name, int32_t pad_id) 
   return {flat, Rows::equal(B, T), Mask::keep(keep), B, T};
 }
 
-// encoder.layers.3.self_attention -> encoder_attentions.3
-std::string attention_name(const std::string& path) {
-  const size_t number = path.find("layers.") + 7;
-  const std::string layer = path.substr(number, path.find('.', number) - number);
-  if (path.starts_with("encoder.")) return "encoder_attentions." + layer;
-  return (path.ends_with("cross_attention") ? "cross_attentions." : "decoder_attentions.") + layer;
+void add_layers(NamedTensors& outputs, const char* name, const std::vector<Tensor>& layers) {
+  for (size_t l = 0; l < layers.size(); ++l)
+    outputs.emplace_back(fmt::format("{}.{}", name, l), layers[l]);
 }
 
 }  // namespace
@@ -59,19 +56,23 @@ NamedTensors run(const EncoderDecoder& model, const NamedTensors& inputs,
   RAPT_CHECK(source.B == target.B, "forward: expected as many rows of tgt as of src, got {} and {}",
              target.B, source.B);
   Gradients gradients;
-  AttentionCapture capture;
-  const Pass pass({.training = options.training,
-                   .seed = options.seed,
-                   .step = 0,
-                   .gradients = options.gradients ? &gradients : nullptr,
-                   .capture = options.attentions ? &capture : nullptr});
-  const Tensor flat = model.forward(source.flat, source.rows, target.flat, target.rows, pass,
-                                    source.mask, target.mask);
+  Attentions attentions;
+  const PassOptions pass{.training = options.training,
+                         .seed = options.seed,
+                         .step = 0,
+                         .gradients = options.gradients ? &gradients : nullptr,
+                         .capture = nullptr};
+  const Tensor flat = options.attentions
+                          ? model.forward(source.flat, source.rows, target.flat, target.rows,
+                                          attentions, pass, source.mask, target.mask)
+                          : model.forward(source.flat, source.rows, target.flat, target.rows,
+                                          Pass(pass), source.mask, target.mask);
   const Shape whole{target.B, target.T, model.config().tgt_vocab_size};
   NamedTensors outputs;
   outputs.emplace_back("logits", flat.detach().reshape(whole));
-  for (const AttentionCapture::Entry& entry : capture.entries)
-    outputs.emplace_back(attention_name(entry.path), entry.weights);
+  add_layers(outputs, "encoder_attentions", attentions.encoder);
+  add_layers(outputs, "decoder_attentions", attentions.decoder);
+  add_layers(outputs, "cross_attentions", attentions.cross);
   if (options.gradients) {
     const Tensor& d_output = input(inputs, "d_output");
     RAPT_CHECK(d_output.shape() == whole && d_output.dtype() == flat.dtype(),

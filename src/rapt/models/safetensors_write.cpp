@@ -39,7 +39,8 @@ std::string header_of(std::span<const TensorSource> tensors, const Metadata& met
   std::vector<std::string> entries;
   if (!metadata.empty()) {
     std::vector<std::string> texts;
-    for (const auto& [key, text] : metadata) texts.push_back(json_text(key) + ":" + json_text(text));
+    for (const auto& [key, text] : metadata)
+      texts.push_back(json_text(key) + ":" + json_text(text));
     entries.push_back(fmt::format("\"__metadata__\":{{{}}}", fmt::join(texts, ",")));
   }
   std::set<std::string_view> names;
