@@ -1,0 +1,96 @@
+#include "rapt/nn/cache.h"
+
+#include "rapt/nn/decoder.h"
+#include "tests/testing/tensors.h"
+
+namespace rapt::nn {
+namespace {
+
+using testing::random_tensor;
+using testing::same_bits;
+
+// Feeds the sentences of `x` to the decoder some tokens at a time, sentence b beginning with the
+// others but ending when its tokens are used up, and returns the rows in the order of `rows`.
+Tensor stepwise(const Decoder& decoder, const Tensor& x, const Rows& rows, const Memory& memory,
+                int64_t tokens) {
+  std::vector<DecoderLayerState> state = decoder.start(memory, Pass());
+  Tensor y = empty_like(x);
+  for (int64_t t = 0; t < rows.longest(); t += tokens) {
+    std::vector<Segment> segments;
+    std::vector<int64_t> from;
+    int64_t row = 0;
+    for (const Segment& s : rows.segments()) {
+      const int64_t count = std::clamp<int64_t>(s.count - t, 0, tokens);
+      segments.push_back({row, count, t, s.sample});
+      for (int64_t i = 0; i < count; ++i) from.push_back(s.row + t + i);
+      row += count;
+    }
+    Tensor part = Tensor::empty({row, x.dim(1)}, x.dtype());
+    const size_t bytes = static_cast<size_t>(x.dim(1) * size_of(x.dtype()));
+    for (size_t i = 0; i < from.size(); ++i) {
+      std::memcpy(part.rows(static_cast<int64_t>(i), 1).raw(), x.rows(from[i], 1).raw(), bytes);
+    }
+    const Tensor out = decoder.step(part, Rows(segments), memory, state, Pass());
+    for (size_t i = 0; i < from.size(); ++i) {
+      std::memcpy(y.rows(from[i], 1).raw(), out.rows(static_cast<int64_t>(i), 1).raw(), bytes);
+    }
+  }
+  return y;
+}
+
+class CachedDecoding : public ::testing::TestWithParam<std::tuple<DType, bool>> {};
+
+TEST_P(CachedDecoding, IsTheWholeComputationBitForBit) {
+  const auto [dtype, norm_first] = GetParam();
+  Rng rng(1);
+  const Decoder decoder({.d_model = 24,
+                         .nhead = 3,
+                         .d_qk = 7,
+                         .d_v = 9,
+                         .dim_feedforward = 50,
+                         .norm_first = norm_first},
+                        2, true, Init{.rng = &rng, .dtype = dtype});
+  const Rows rows = Rows::packed({35, 1, 0, 12}), source = Rows::packed({4, 17, 3, 0});
+  const Tensor x = random_tensor({48, 24}, 2, dtype);
+  const Memory memory{random_tensor({24, 24}, 3, dtype), source, {}};
+  const Tensor whole = decoder.forward(x, rows, Mask::causal(), memory, Pass());
+  EXPECT_TRUE(same_bits(stepwise(decoder, x, rows, memory, 1), whole));
+  EXPECT_TRUE(same_bits(stepwise(decoder, x, rows, memory, 5), whole));
+}
+
+INSTANTIATE_TEST_SUITE_P(TypesAndNorms, CachedDecoding,
+                         ::testing::Combine(::testing::Values(DType::f32, DType::f64),
+                                            ::testing::Bool()));
+
+TEST(KeyValueCache, GrowsAndKeepsWhatItHolds) {
+  KeyValueCache cache(2);
+  const Tensor keys = random_tensor({40, 1, 3}, 1), values = random_tensor({40, 1, 2}, 2);
+  for (int64_t t = 0; t < 40; ++t) {
+    cache.append(
+        keys.rows(t, 1), values.rows(t, 1),
+        Rows({{0, t % 2 == 0, cache.length(0), 0}, {t % 2 == 0, t % 2 == 1, cache.length(1), 1}}));
+  }
+  const KeyValues all = cache.contents();
+  for (int64_t t = 0; t < 20; ++t) {
+    EXPECT_TRUE(same_bits(all.keys.rows(all.rows[1].row + t, 1), keys.rows(2 * t + 1, 1))) << t;
+    EXPECT_TRUE(same_bits(all.values.rows(all.rows[0].row + t, 1), values.rows(2 * t, 1))) << t;
+  }
+  EXPECT_EQ(cache.length(0), 20);
+}
+
+TEST(KeyValueCache, RefusesWhatDoesNotGoOn) {
+  KeyValueCache cache(1);
+  const Tensor one = random_tensor({1, 1, 3}, 1);
+  cache.append(one, one, Rows({{0, 1, 0, 0}}));
+  EXPECT_NE(testing::error_of([&] {
+              cache.append(one, one, Rows({{0, 1, 5, 0}}));
+            }).find("go on at position 1, got 5"),
+            std::string::npos);
+  EXPECT_NE(testing::error_of([&] {
+              cache.append(one, one, Rows::packed({1, 0}));
+            }).find("expected 1 sentences"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace rapt::nn
