@@ -9,6 +9,13 @@ namespace {
 using testing::random_tensor;
 using testing::same_bits;
 
+void copy_row(Tensor to, int64_t to_row, const Tensor& from, int64_t from_row) {
+  Tensor target = to.rows(to_row, 1);
+  const Tensor source = from.rows(from_row, 1);
+  std::memcpy(target.raw(), source.raw(),
+              static_cast<size_t>(source.numel() * size_of(source.dtype())));
+}
+
 // Feeds the sentences of `x` to the decoder some tokens at a time, sentence b beginning with the
 // others but ending when its tokens are used up, and returns the rows in the order of `rows`.
 Tensor stepwise(const Decoder& decoder, const Tensor& x, const Rows& rows, const Memory& memory,
@@ -26,14 +33,9 @@ Tensor stepwise(const Decoder& decoder, const Tensor& x, const Rows& rows, const
       row += count;
     }
     Tensor part = Tensor::empty({row, x.dim(1)}, x.dtype());
-    const size_t bytes = static_cast<size_t>(x.dim(1) * size_of(x.dtype()));
-    for (size_t i = 0; i < from.size(); ++i) {
-      std::memcpy(part.rows(static_cast<int64_t>(i), 1).raw(), x.rows(from[i], 1).raw(), bytes);
-    }
+    for (size_t i = 0; i < from.size(); ++i) copy_row(part, static_cast<int64_t>(i), x, from[i]);
     const Tensor out = decoder.step(part, Rows(segments), memory, state, Pass());
-    for (size_t i = 0; i < from.size(); ++i) {
-      std::memcpy(y.rows(from[i], 1).raw(), out.rows(static_cast<int64_t>(i), 1).raw(), bytes);
-    }
+    for (size_t i = 0; i < from.size(); ++i) copy_row(y, from[i], out, static_cast<int64_t>(i));
   }
   return y;
 }
