@@ -55,9 +55,9 @@ void learn(const Translator& t, const Options& options, const Globals& globals) 
   for (size_t i = 0; i < std::size(kSources); ++i) {
     corpus.add(t.source.encode(kSources[i], "demo"), t.target.encode(kTargets[i], "demo"), i);
   }
-  optim::Sgd optimizer(nn::parameters(*t.model), {.momentum = 0.99});
+  const auto optimizer = optim::make_sgd(nn::parameters(*t.model), {.momentum = 0.99});
   ProgressPrinter printer(globals, 1);
-  train::fit(*t.model, corpus, optimizer,
+  train::fit(*t.model, corpus, *optimizer,
              {.epochs = options.epochs > 0 ? options.epochs
                         : options.official ? 100
                                            : 20,

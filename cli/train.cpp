@@ -86,8 +86,10 @@ int train(const Options& options, const Globals& globals) {
                                                               nn::Init{.rng = &rng});
   shrink_embeddings(*translator.model);
   say(globals, fmt::format("{} parameters", nn::count_parameters(*translator.model)));
-  optim::Adam optimizer(nn::parameters(*translator.model), {.beta2 = 0.98, .epsilon = 1e-9},
-                        {.weight_decay = 0.01, .max_norm = 1});
+  const auto optimizer = optim::make_adamw(
+      nn::parameters(*translator.model),
+      {.beta2 = 0.98, .epsilon = 1e-9, .common = {.weight_decay = 0.01, .max_norm = 1}});
+  const optim::Schedule schedule{.rate = options.rate, .warmup = options.warmup};
   {
     ProgressPrinter printer(globals, 1);
     train::fit(
@@ -96,10 +98,7 @@ int train(const Options& options, const Globals& globals) {
          .batches = {.tokens = options.batch_tokens, .like_length = true, .seed = globals.seed},
          .label_smoothing = options.label_smoothing,
          .seed = globals.seed,
-         .rate =
-             [&](int64_t step) {
-               return optim::constant_with_warmup(step, options.rate, options.warmup);
-             }},
+         .rate = [&](int64_t step) { return schedule.at(step + 1); }},
         [&](const train::Progress& progress) { printer.report(progress); });
   }
   save_translator(translator, options.out);

@@ -37,8 +37,8 @@ Case case_of(const std::string& name) {
     c.config.end_id = 9;
     c.rate = 1e-3;
     c.optimizer = [](const EncoderDecoder& model) {
-      return std::make_unique<optim::Sgd>(nn::parameters(model),
-                                          optim::SgdOptions{.momentum = 0.99});
+      return optim::make_sgd(nn::parameters(model),
+                             {.momentum = 0.99, .common = {.check_finite = false}});
     };
   } else if (name == "small") {
     c.config = EncoderDecoderConfig::torch(8000, 8000);
@@ -54,9 +54,9 @@ Case case_of(const std::string& name) {
     c.B = 128;
     c.T = 24;
     c.optimizer = [](const EncoderDecoder& model) {
-      return std::make_unique<optim::Adam>(
-          nn::parameters(model), optim::AdamOptions{},
-          optim::OptimizerOptions{.weight_decay = 0.01, .decay_all = true});
+      return optim::make_adamw(
+          nn::parameters(model),
+          {.common = {.weight_decay = 0.01, .decay_all = true, .check_finite = false}});
     };
   } else {
     fail(ErrorKind::usage, "bench: expected one of toy, small, got \"{}\"", name);
