@@ -93,7 +93,7 @@ int train(const Options& options, const Globals& globals) {
   {
     ProgressPrinter printer(globals, 1);
     train::fit(
-        *translator.model, corpus, optimizer,
+        *translator.model, corpus, *optimizer,
         {.epochs = options.epochs,
          .batches = {.tokens = options.batch_tokens, .like_length = true, .seed = globals.seed},
          .label_smoothing = options.label_smoothing,

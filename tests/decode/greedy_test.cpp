@@ -63,8 +63,9 @@ TEST(Greedy, StopsAtTheLimitAndNeverLater) {
   for (const int64_t limit : {1, 3, 12, 100}) {
     for (const Decoded& result : greedy(model, kSentences, {.max_length = limit})) {
       EXPECT_LE(static_cast<int64_t>(result.ids.size()), std::min<int64_t>(limit, 12));
-      if (!result.ended)
+      if (!result.ended) {
         EXPECT_EQ(static_cast<int64_t>(result.ids.size()), std::min<int64_t>(limit, 12));
+      }
     }
   }
 }

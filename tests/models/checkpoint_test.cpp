@@ -139,8 +139,9 @@ TEST(Layout, TheTorchSpellingStacksQueryKeyAndValue) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : named) {
     names.push_back(name);
-    if (name == "transformer.decoder.layers.1.multihead_attn.in_proj_weight")
+    if (name == "transformer.decoder.layers.1.multihead_attn.in_proj_weight") {
       EXPECT_EQ(tensor.shape(), (Shape{18, 6}));
+    }
   }
   for (const char* wanted :
        {"src_emb.weight", "tgt_emb.weight", "transformer.encoder.layers.0.self_attn.in_proj_weight",

@@ -227,7 +227,9 @@ TEST_P(Spellings, GivesTheWeightsOfAllThreeKinds) {
     double sum = 0;
     for (int j = 0; j < 5; ++j) {
       sum += w[i * 5 + j];
-      if (j > i) EXPECT_EQ(w[i * 5 + j], 0);
+      if (j > i) {
+        EXPECT_EQ(w[i * 5 + j], 0);
+      }
     }
     EXPECT_NEAR(sum, 1, 1e-14);
   }

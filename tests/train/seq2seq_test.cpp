@@ -54,14 +54,14 @@ TEST(Fit, LearnsToReverse) {
   const auto optimizer = optim::make_adam(nn::parameters(model));
   std::vector<Progress> seen;
   const double loss = fit(model, corpus, *optimizer,
-                          {.epochs = 60,
+                          {.epochs = 100,
                            .batches = {.tokens = 200, .seed = 1},
                            .seed = 2,
                            .rate = [](int64_t) { return 3e-3; }},
                           [&](const Progress& progress) { seen.push_back(progress); });
   EXPECT_LT(loss, 0.3);
   EXPECT_GT(seen.front().loss, 1.2);
-  EXPECT_EQ(seen.back().epoch, 60);
+  EXPECT_EQ(seen.back().epoch, 100);
   EXPECT_EQ(seen.back().batch, seen.back().batches);
   EXPECT_EQ(seen.back().step, static_cast<int64_t>(seen.size()));
   int right = 0;

@@ -109,7 +109,7 @@ class Optimizer {
 struct SgdOptions {
   double momentum = 0, dampening = 0;
   bool nesterov = false;
-  CommonOptions common;
+  CommonOptions common = {};
 };
 // Stochastic gradient descent with momentum, as torch.optim.SGD defines it. State: "NAME.momentum".
 std::unique_ptr<Optimizer> make_sgd(std::vector<NamedParameter> parameters,
@@ -117,7 +117,7 @@ std::unique_ptr<Optimizer> make_sgd(std::vector<NamedParameter> parameters,
 
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  CommonOptions common;
+  CommonOptions common = {};
 };
 // Adam, Kingma and Ba 2015; weight decay is added to the gradient. State: "NAME.mean", the running
 // mean of gradients, and "NAME.square", that of their squares.
