@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "rapt/base/profile.h"
 #include "rapt/kernels/attention.h"
 #include "rapt/kernels/elementwise.h"
 #include "rapt/ops/dense_bias.h"
@@ -132,6 +133,7 @@ void run_backward(const Call& call, const Tensor& out, const Tensor& log_sum, co
   place(0, grads.dq, grads.lddq, grads.add_dq);
   place(1, grads.dk, grads.lddk, grads.add_dk);
   place(2, grads.dv, grads.lddv, grads.add_dv);
+  const ProfileScope profile("attention backward");
   kernels::attention_grad(call.args<T>(bias ? &*bias : nullptr), grads);
 }
 
@@ -154,6 +156,7 @@ AttentionResult run(const Tensor& q, const Rows& queries, const Tensor& k, const
     std::optional<DenseBias<T>> bias;
     if (call.bias.defined()) bias.emplace(call.dense_bias<T>());
     const kernels::AttentionArgs<T> args = call.args<T>(bias ? &*bias : nullptr);
+    const ProfileScope profile("attention");
     kernels::attention(args, out.data<T>(), call.H * call.Dv,
                        log_sum.defined() ? log_sum.data<T>() : nullptr);
     if (with_weights) {

@@ -1,5 +1,6 @@
 #include "rapt/ops/cross_entropy.h"
 
+#include "rapt/base/profile.h"
 #include "rapt/kernels/elementwise.h"
 #include "rapt/kernels/softmax.h"
 #include "rapt/tensor/dispatch.h"
@@ -31,6 +32,7 @@ Loss cross_entropy(Tensor logits, const Tensor& targets, const CrossEntropyOptio
   dispatch_float(logits.dtype(), "cross_entropy", [&](auto tag) {
     using T = decltype(tag);
     Tensor losses = Tensor::empty({N}, logits.dtype());
+    const ProfileScope profile("cross_entropy");
     kernels::cross_entropy(std::as_const(logits).data<T>(), logits.row_stride(), target,
                            options.ignore_index, options.label_smoothing, losses.data<T>(),
                            d_logits.defined() ? d_logits.data<T>() : nullptr, V, N, V);

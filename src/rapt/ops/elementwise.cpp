@@ -1,5 +1,6 @@
 #include "rapt/ops/elementwise.h"
 
+#include "rapt/base/profile.h"
 #include "rapt/kernels/elementwise.h"
 #include "rapt/tensor/dispatch.h"
 
@@ -27,6 +28,7 @@ Tensor activation(const char* who, kernels::Activation kind, const Tensor& x, Te
   const auto [rows, cols, ld] = as_matrix(x);
   dispatch_float(x.dtype(), who, [&](auto tag) {
     using T = decltype(tag);
+    const ProfileScope profile("activation");
     kernels::activation(kind, x.data<T>(), ld, y.data<T>(), cols, rows, cols);
   });
   const Tensor saved =
@@ -36,6 +38,7 @@ Tensor activation(const char* who, kernels::Activation kind, const Tensor& x, Te
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(saved);
       Tensor dx = dy;
+      const ProfileScope profile("activation backward");
       kernels::activation_grad(kind, saved.data<T>(), ld, dy.data<T>(), cols, dx.data<T>(), cols,
                                rows, cols);
     });
@@ -51,6 +54,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
   dispatch_float(a.dtype(), "add", [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(a);
+    const ProfileScope profile("add");
     kernels::add(a.data<T>(), ld, b.data<T>(), as_matrix(b).ld, y.data<T>(), cols, rows, cols);
   });
   return record(y, {a, b}, [](const Tensor& dy, Sink& d) {
@@ -60,6 +64,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
           using T = decltype(tag);
           const auto [rows, cols, ld] = as_matrix(dy);
           auto [db, first] = d.add(1);
+          const ProfileScope profile("add backward");
           kernels::scale(dy.data<T>(), ld, 1, db.template data<T>(), as_matrix(db).ld, rows, cols,
                          !first);
         });
@@ -78,6 +83,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
     dispatch_float(p.dtype(), "multiply", [&](auto tag) {
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(p);
+      const ProfileScope profile("multiply");
       kernels::multiply(p.data<T>(), ld, q.data<T>(), as_matrix(q).ld, out.data<T>(),
                         as_matrix(out).ld, rows, cols);
     });
@@ -95,6 +101,7 @@ Tensor scale(const Tensor& x, double factor) {
     dispatch_float(from.dtype(), "scale", [&](auto tag) {
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(from);
+      const ProfileScope profile("scale");
       kernels::scale(from.data<T>(), ld, factor, to.data<T>(), as_matrix(to).ld, rows, cols,
                      accumulate);
     });
@@ -125,6 +132,7 @@ Tensor dropout(Tensor x, const Rows& rows, const kernels::Dropout& site) {
     dispatch_float(from.dtype(), "dropout", [&](auto tag) {
       using T = decltype(tag);
       const auto [n, cols, ld] = as_matrix(from);
+      const ProfileScope profile("dropout");
       kernels::dropout(site, rows.ids(), from.data<T>(), ld, to.data<T>(), as_matrix(to).ld, n,
                        cols);
     });

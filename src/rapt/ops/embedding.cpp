@@ -1,5 +1,6 @@
 #include "rapt/ops/embedding.h"
 
+#include "rapt/base/profile.h"
 #include "rapt/kernels/embedding.h"
 #include "rapt/tensor/dispatch.h"
 
@@ -49,6 +50,7 @@ Tensor embedding(const Tensor& ids, const Tensor& table, double factor, const Te
     args.rows = rows.ids();
     args.factor = factor;
     args.dropout = site;
+    const ProfileScope profile("embedding");
     kernels::embedding(args, y.data<T>(), C, N, C);
   });
   const bool in_one_piece = table.contiguous();
@@ -62,6 +64,7 @@ Tensor embedding(const Tensor& ids, const Tensor& table, double factor, const Te
           args.factor = factor;
           args.dropout = site;
           const auto scatter = [&](Tensor d_table, bool first) {
+            const ProfileScope profile("embedding backward");
             kernels::embedding_grad(args, dy.data<T>(), C, d_table.data<T>(), V, first, N, C);
           };
           if (in_one_piece) {

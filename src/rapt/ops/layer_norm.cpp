@@ -1,5 +1,6 @@
 #include "rapt/ops/layer_norm.h"
 
+#include "rapt/base/profile.h"
 #include "rapt/kernels/layer_norm.h"
 #include "rapt/tensor/dispatch.h"
 
@@ -49,6 +50,7 @@ Tensor normalise(const char* who, const Tensor& x, const Tensor& residual, const
       args.mean = mean.data<T>();
       args.rstd = rstd.data<T>();
     }
+    const ProfileScope profile("layer_norm");
     kernels::layer_norm(args, N, C);
   });
   return record(y, {x, residual, gain, shift},
@@ -78,6 +80,7 @@ Tensor normalise(const char* who, const Tensor& x, const Tensor& residual, const
                     args.lddr = place(1, args.d_residual, args.add_d_residual);
                     place(2, args.d_gain, args.add_d_gain);
                     place(3, args.d_shift, args.add_d_shift);
+                    const ProfileScope profile("layer_norm backward");
                     kernels::layer_norm_grad(args, N, C);
                   });
                 });

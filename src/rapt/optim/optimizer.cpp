@@ -6,6 +6,7 @@
 #include <set>
 
 #include "rapt/base/check.h"
+#include "rapt/base/profile.h"
 #include "rapt/base/thread_pool.h"
 #include "rapt/kernels/elementwise.h"
 
@@ -143,6 +144,7 @@ StepResult Optimizer::step(Gradients& gradients, double scale, double rate) {
   RAPT_CHECK(scale >= 0, "optimizer: expected a scale of at least 0, got {}", scale);
   RAPT_CHECK(std::isfinite(rate) && rate >= 0, "optimizer: expected a rate of at least 0, got {}",
              rate);
+  const ProfileScope profile("optimizer");
   StepResult result;
   if (scale == 0 || std::isinf(scale)) return result;
   std::vector<Active> active = find_active(gradients);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <queue>
 
+#include "rapt/base/profile.h"
 #include "rapt/kernels/elementwise.h"
 #include "rapt/tensor/dispatch.h"
 
@@ -13,6 +14,7 @@ namespace {
 std::atomic<uint64_t> next_order{1};
 
 void add_into(Tensor& target, const Tensor& source) {
+  const ProfileScope profile("gradient add");
   dispatch_float(target.dtype(), "gradient", [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(target);
