@@ -185,7 +185,7 @@ TEST_F(Configuration, R52_NumbersThatCannotBeAreNamedByTheirKey) {
     }
   }
   EXPECT_TRUE(contains(error_with("dropout", "1"), "dropout"));
-  EXPECT_TRUE(contains(error_with("nhead", "4"), "does not divide"));
+  EXPECT_TRUE(contains(error_with("nhead", "4"), "nhead x d_qk"));
   EXPECT_TRUE(contains(error_with("model_type", "\"bert\""), "model_type"));
 }
 

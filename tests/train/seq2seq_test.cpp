@@ -31,6 +31,7 @@ models::EncoderDecoderConfig learning_config() {
   config.d_model = 32;
   config.nhead = 2;
   config.d_qk = config.d_v = 0;
+  config.dropout = config.position_dropout = 0;
   config.dim_feedforward = 64;
   config.num_encoder_layers = config.num_decoder_layers = 1;
   return config;

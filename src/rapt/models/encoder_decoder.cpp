@@ -102,7 +102,11 @@ void EncoderDecoderConfig::check() const {
       tie_embeddings != TieEmbeddings::three || src_vocab_size == tgt_vocab_size,
       "tie_embeddings: three needs one vocabulary, got src_vocab_size {} and tgt_vocab_size {}",
       src_vocab_size, tgt_vocab_size);
-  nn::checked(nn::AttentionOptions{.d_model = d_model, .nhead = nhead, .d_qk = d_qk, .d_v = d_v});
+  const nn::AttentionOptions widths = nn::checked(
+      nn::AttentionOptions{.d_model = d_model, .nhead = nhead, .d_qk = d_qk, .d_v = d_v});
+  RAPT_CHECK(layout != "torch" || (nhead * widths.d_qk == d_model && nhead * widths.d_v == d_model),
+             "layout torch: expected nhead x d_qk and nhead x d_v to be d_model {}, got {} and {}",
+             d_model, nhead * widths.d_qk, nhead * widths.d_v);
 }
 
 int64_t EncoderDecoderConfig::count_parameters() const {
