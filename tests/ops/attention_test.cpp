@@ -307,6 +307,19 @@ TEST(Attention, R03_EmptySentencesAndBatchesGiveEmptyResults) {
   }
 }
 
+TEST(Attention, R12_MasksAreCombinedAsPermissionsSoNothingOverflows) {
+  // Left-padded [pad, token] under a causal mask as well, scores far below zero.
+  const Rows rows = Rows::equal(1, 2);
+  AttentionProblem problem(rows, rows, 1, 4, 4, DType::f32);
+  problem.q = Tensor::full({2, 1, 4}, DType::f32, 3e18);
+  problem.k = Tensor::full({2, 1, 4}, DType::f32, -3e18);
+  const Mask mask = Mask::causal() & Mask::keep(bools({0, 1}, {2})) & Mask::window(1);
+  const AttentionResult result = problem.run_with_weights(mask);
+  EXPECT_EQ(values_of(result.weights), (std::vector<double>{0, 0, 0, 1}));
+  EXPECT_EQ(values_of(result.context.rows(0, 1)), std::vector<double>(4, 0));
+  EXPECT_TRUE(same_bits(result.context.rows(1, 1), problem.v.rows(1, 1)));
+}
+
 TEST(Attention, DropoutIsThatOfTheWeightsElements) {
   const Rows rows = Rows::packed(std::vector<int64_t>{6, 9}, std::vector<uint64_t>{40, 7});
   const AttentionProblem problem(rows, rows);
