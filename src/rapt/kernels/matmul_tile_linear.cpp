@@ -36,7 +36,7 @@ HWY_INLINE Four<hn::TFromV<V>> sums_of_four(const V* v) {
 #else
 // The sum of the halves of v, again and again, until one block of 128 bits is left.
 template <class D>
-HWY_INLINE hn::Vec<hn::Full128<hn::TFromD<D>>> fold(D d, hn::Vec<D> v) {
+HWY_INLINE hn::Vec<hn::Full128<hn::TFromD<D>>> fold(D, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) <= 16) {
     return v;
   } else {
