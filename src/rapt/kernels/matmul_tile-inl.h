@@ -9,6 +9,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -29,10 +30,14 @@ using Vec = hn::Vec<Lanes<T>>;
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kDotRows = 7, kDxRows = 14, kDxVectors = 2, kDwVectors = 4;
 #else
-constexpr int kDotRows = 2, kDxRows = 6, kDxVectors = 2, kDwVectors = 2;
+constexpr int kDotRows = 3, kDxRows = 6, kDxVectors = 2, kDwVectors = 2;
 #endif
 constexpr int kDwRows = 4;
 constexpr int kOutputs = static_cast<int>(kTileOutputs);
+
+// Vectors of T in a cache line: one of them fetches what is wanted next.
+template <class T>
+constexpr int kLine = std::max<int>(1, 64 / static_cast<int>(sizeof(T) * hn::MaxLanes(Lanes<T>())));
 
 // The first `count` elements at p, then zeros; never reads past them.
 template <class T>

@@ -52,7 +52,7 @@ struct DxBlock {
 #pragma GCC unroll 16
       for (int v = 0; v < V; ++v) {
         const T* from = w + n * ldw + v * lanes;
-        hwy::Prefetch(next + n * ldw + v * lanes);
+        if (v % kLine<T> == 0) hwy::Prefetch(next + n * ldw + v * lanes);
         weight[v] = v + 1 < V || whole ? hn::LoadU(d, from) : load_some(from, width);
       }
 #pragma GCC unroll 16

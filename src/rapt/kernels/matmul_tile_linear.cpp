@@ -81,22 +81,37 @@ struct Outputs {
       for (int j = 0; j < kOutputs; ++j) acc[r][j] = hn::Zero(d);
     }
     const auto step = [&](int64_t k, const auto& load) HWY_ATTR {
-      Vec<T> weight[J];
+      if constexpr (R < J) {  // keeps in registers what is less
+        Vec<T> row[R];
 #pragma GCC unroll 16
-      for (int j = 0; j < J; ++j) weight[j] = load(w + j * ldw + k);
+        for (int r = 0; r < R; ++r) row[r] = load(x + r * ldx + k);
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        const Vec<T> row = load(x + r * ldx + k);
+        for (int j = 0; j < J; ++j) {
+          const Vec<T> weight = load(w + j * ldw + k);
 #pragma GCC unroll 16
-        for (int j = 0; j < J; ++j) acc[r][j] = hn::MulAdd(row, weight[j], acc[r][j]);
+          for (int r = 0; r < R; ++r) acc[r][j] = hn::MulAdd(row[r], weight, acc[r][j]);
+        }
+      } else {
+        Vec<T> weight[J];
+#pragma GCC unroll 16
+        for (int j = 0; j < J; ++j) weight[j] = load(w + j * ldw + k);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+          const Vec<T> row = load(x + r * ldx + k);
+#pragma GCC unroll 16
+          for (int j = 0; j < J; ++j) acc[r][j] = hn::MulAdd(row, weight[j], acc[r][j]);
+        }
       }
     };
+    const auto whole = [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); };
     int64_t k = 0;
-    for (; k + lanes <= K; k += lanes) {
+    for (; k + kLine<T> * lanes <= K; k += kLine<T> * lanes) {
 #pragma GCC unroll 16
       for (int j = 0; j < J; ++j) hwy::Prefetch(next + j * ldw + k);
-      step(k, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); });
+#pragma GCC unroll 16
+      for (int i = 0; i < kLine<T>; ++i) step(k + i * lanes, whole);
     }
+    for (; k + lanes <= K; k += lanes) step(k, whole);
     if (k < K) step(k, [&](const T* p) HWY_ATTR { return load_some(p, K - k); });
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) put(sums_of_four(acc[r]), y + r * ldy);
@@ -127,7 +142,7 @@ void linear(const T* x, int64_t ldx, const T* w, int64_t ldw, const T* bias, T* 
   constexpr int64_t kInner =
       2048 / sizeof(T);  // a group of rows and four outputs fit the first cache
   // Few rows stay in the first cache while a weight streams by; more take a panel of it each.
-  const int64_t panel = rows <= 4 * kDotRows ? kOutputs : 32;
+  const int64_t panel = rows <= 28 ? kOutputs : 32;
   for (int64_t k = 0; k < K; k += kInner) {
     const int64_t inner = std::min(kInner, K - k);
     for (int64_t p = 0; p < cols; p += panel) {
