@@ -25,9 +25,9 @@ void check_rows(const char* who, const Tensor& x, const Rows& rows) {
 }
 
 Tensor activation(const char* who, kernels::Activation kind, const Tensor& x, Tensor y) {
-  const auto [rows, cols, ld] = as_matrix(x);
   dispatch_float(x.dtype(), who, [&](auto tag) {
     using T = decltype(tag);
+    const auto [rows, cols, ld] = as_matrix(x);
     const ProfileScope profile("activation");
     kernels::activation(kind, x.data<T>(), ld, y.data<T>(), cols, rows, cols);
   });
