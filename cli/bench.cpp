@@ -14,6 +14,7 @@ struct Options {
   measure::TrainingOptions training;
   std::string init;
   double dropout = -1;
+  std::string dtype = "f32";
   bool json = false;  // one JSON line a case is all there is; the flag is there for scripts
 };
 
@@ -26,7 +27,7 @@ int bench(Options options, const Globals& globals) {
   const measure::TrainingResult r = measure::run_training(options.name, options.training);
   nlohmann::ordered_json j;
   j["case"] = r.name;
-  j["dtype"] = "f32";
+  j["dtype"] = options.dtype;
   j["threads"] = r.threads;
   j["step_ms"] = rounded(r.step_ms, 0.01);
   j["min"] = rounded(r.min_ms, 0.01);
@@ -47,6 +48,9 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
   CLI::App* verb =
       app.add_subcommand("bench", "Measure a case, or the machine; one JSON line a case on stdout");
   verb->add_option("case", options->name, "toy or small")->required();
+  verb->add_option("--dtype", options->dtype, "What is computed in: f32")
+      ->check(CLI::IsMember({"f32"}))
+      ->capture_default_str();
   verb->add_option("--steps", options->training.steps, "Timed steps, after three that are not")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();

@@ -16,8 +16,19 @@ constexpr int kChains = 12;  // enough for two units with a latency of four or f
 float MultiplyAddRounds(int64_t rounds) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999999f), term = hn::Set(d, 1e-6f);
-  auto a0 = hn::Set(d, 1.0f), a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0,
-       a8 = a0, a9 = a0, a10 = a0, a11 = a0;
+  // Each chain starts elsewhere: equal ones would be computed once.
+  auto a0 = hn::Set(d, 1.0f);
+  auto a1 = hn::Set(d, 2.0f);
+  auto a2 = hn::Set(d, 3.0f);
+  auto a3 = hn::Set(d, 4.0f);
+  auto a4 = hn::Set(d, 5.0f);
+  auto a5 = hn::Set(d, 6.0f);
+  auto a6 = hn::Set(d, 7.0f);
+  auto a7 = hn::Set(d, 8.0f);
+  auto a8 = hn::Set(d, 9.0f);
+  auto a9 = hn::Set(d, 10.0f);
+  auto a10 = hn::Set(d, 11.0f);
+  auto a11 = hn::Set(d, 12.0f);
   for (int64_t i = 0; i < rounds; ++i) {
     a0 = hn::MulAdd(a0, factor, term);
     a1 = hn::MulAdd(a1, factor, term);
@@ -49,7 +60,9 @@ namespace rapt::kernels {
 HWY_EXPORT(MultiplyAddRounds);
 HWY_EXPORT(FlopsPerRound);
 
-float multiply_add_rounds(int64_t rounds) { return HWY_DYNAMIC_DISPATCH(MultiplyAddRounds)(rounds); }
+float multiply_add_rounds(int64_t rounds) {
+  return HWY_DYNAMIC_DISPATCH(MultiplyAddRounds)(rounds);
+}
 double flops_per_round() { return HWY_DYNAMIC_DISPATCH(FlopsPerRound)(); }
 }  // namespace rapt::kernels
 #endif
