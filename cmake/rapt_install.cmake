@@ -8,10 +8,7 @@ install(TARGETS rapt EXPORT rapt-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT rapt-targets NAMESPACE rapt:: DESTINATION ${rapt_package})
-get_target_property(rapt_program_type rapt_program TYPE)
-if(rapt_program_type STREQUAL EXECUTABLE)
-  install(TARGETS rapt_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS rapt_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/rapt-config.cmake.in
   ${PROJECT_BINARY_DIR}/rapt-config.cmake INSTALL_DESTINATION ${rapt_package})

@@ -63,11 +63,13 @@ class Consumer(unittest.TestCase):
             f"-DCMAKE_CXX_COMPILER={cache_entry('CMAKE_CXX_COMPILER')}")
         # Found in the prefix, not in the folder that it was built in.
         self.assertIn(f"rapt_DIR:PATH={self.prefix}", (build / "CMakeCache.txt").read_text())
-        targets = (self.prefix / "lib").rglob("rapt-targets*.cmake")
-        for file in targets:
+        for file in (self.prefix / "lib").rglob("rapt-targets*.cmake"):
             self.assertNotIn(str(TOP), file.read_text(), f"{file.name} points into the source tree")
         run("cmake", "--build", build)
-        self.assertIn("abacus", run(build / "consumer"))
+        # It runs, and the library's error names the folder and carries the exit code of a model.
+        done = subprocess.run([build / "consumer", "no-such-model"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("no-such-model", done.stderr)
 
 
 if __name__ == "__main__":
