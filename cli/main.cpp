@@ -54,11 +54,17 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* verb = &app;
   while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
   std::string line = error.what();
-  if (error.get_name() == "ExtrasError") {
-    const std::vector<std::string> extras = app.remaining(true);
-    const std::string wrong = extras.empty() ? "" : extras.front();
+  const std::vector<std::string> extras = app.remaining(true);
+  const bool no_verb = verb == &app && !extras.empty();
+  if (no_verb || error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    const auto flag = std::find_if(extras.begin(), extras.end(),
+                                   [](const std::string& word) { return word.starts_with("-"); });
+    const std::string wrong = flag != extras.end() ? *flag : extras.empty() ? "" : extras.front();
     line = fmt::format("{}: unknown {} {}", verb->get_name(),
-                       wrong.starts_with("-") ? "flag" : "argument", wrong);
+                       wrong.starts_with("-") ? "flag"
+                       : no_verb              ? "verb"
+                                              : "argument",
+                       wrong);
     const std::vector<std::string> known = spellings(verb);
     const std::vector<std::string_view> views(known.begin(), known.end());
     const std::string near = models::nearest(wrong, views);
@@ -91,12 +97,14 @@ int run(const Globals& globals, const Action& action) {
 }
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed output is an error of writing
   Globals globals;
   Action action;
   CLI::App app("Rapt: Transformers in native C++. Results go to stdout, everything else to stderr.",
                "rapt");
   app.set_version_flag("--version", std::string("rapt ") + RAPT_VERSION);
   app.require_subcommand(1);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // later wins
   app.fallthrough();
   app.failure_message(CLI::FailureMessage::simple);
   add_globals(app, globals);
