@@ -53,14 +53,15 @@ double relative_difference(std::span<const A> a, std::span<const B> b) {
     difference = std::max(difference, std::abs(x - y));
     largest = std::max(largest, std::abs(y));
   }
-  for (size_t i = 0; i < b.size(); ++i) largest = std::max(largest, std::abs(static_cast<double>(b[i])));
+  for (size_t i = 0; i < b.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
   return largest > 0 ? difference / largest : difference;
 }
 
 }  // namespace rapt::testing
 
 // Skips the test where there is no real data.
-#define RAPT_REQUIRE_DATA(folder)                                                      \
-  if (!std::filesystem::exists(::rapt::testing::data_dir() / (folder)) ||              \
-      ::rapt::testing::data_dir().empty())                                             \
+#define RAPT_REQUIRE_DATA(folder)                                         \
+  if (!std::filesystem::exists(::rapt::testing::data_dir() / (folder)) || \
+      ::rapt::testing::data_dir().empty())                                \
   GTEST_SKIP() << "no real data: RAPT_DATA_DIR has no " << (folder)

@@ -1,5 +1,5 @@
-// What the signatures of the kernels share. A row-major matrix is a pointer to its first element and
-// a leading dimension: the elements from one row to the next.
+// What the signatures of the kernels share. A row-major matrix is a pointer to its first element
+// and a leading dimension: the elements from one row to the next.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,8 @@ struct bf16 {
   explicit bf16(float value) {
     const uint32_t word = std::bit_cast<uint32_t>(value);
     const bool nan = (word & 0x7FFFFFFFu) > 0x7F800000u;
-    bits = static_cast<uint16_t>((nan ? word | 0x00400000u : word + 0x7FFFu + (word >> 16 & 1u)) >> 16);
+    bits = static_cast<uint16_t>((nan ? word | 0x00400000u : word + 0x7FFFu + (word >> 16 & 1u)) >>
+                                 16);
   }
   explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };

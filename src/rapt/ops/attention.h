@@ -14,7 +14,7 @@
 namespace rapt {
 
 struct AttentionOptions {
-  double scale = 0;          // of the scores; 0: 1 / sqrt(Dk)
+  double scale = 0;               // of the scores; 0: 1 / sqrt(Dk)
   kernels::Dropout dropout = {};  // of the weights
   // A dense tensor that is added to the scores: (Tq, Tk), (B, Tq, Tk) or (B, H, Tq, Tk) where the
   // sentences have equal lengths; differentiated if it is recorded. Minus infinity hides a key.

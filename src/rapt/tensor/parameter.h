@@ -36,8 +36,8 @@ class Parameter {
   std::shared_ptr<State> state_;
 };
 
-// A parameter, or rows [begin, begin + count) of its first axis, under its canonical name: the stacked
-// projection of an attention is visited as its query, key and value.
+// A parameter, or rows [begin, begin + count) of its first axis, under its canonical name: the
+// stacked projection of an attention is visited as its query, key and value.
 struct NamedParameter {
   std::string name;
   Parameter parameter;
