@@ -22,6 +22,9 @@ import models
 import tensors
 
 STEPS = 20
+# The official spelling has inputs of a ReLU so near to 0 that rounding in f32 decides on which side they fall, and the loss
+# is then up to 1e-3 off twenty steps later, in PyTorch too. With this seed three f64 runs from weights changed by 6e-8 stayed together.
+PAPER_SEED = 4
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -87,7 +90,7 @@ def fixtures():
 
 def paper(layout, folder):
     """Writes one model of the paper's size below `folder`; returns what is worth storing of it."""
-    torch.manual_seed(2017)
+    torch.manual_seed(PAPER_SEED)
     config = models.config_of(layout)
     model = models.build(config)
     run = copy.deepcopy(model).float()

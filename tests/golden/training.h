@@ -1,6 +1,8 @@
 // Training an encoder-decoder as encoder_decoder.py does it, and comparing every step.
 #pragma once
 
+#include <fmt/format.h>
+
 #include "rapt/models/checkpoint.h"
 #include "rapt/ops/cross_entropy.h"
 #include "rapt/optim/optimizer.h"
@@ -78,12 +80,17 @@ inline std::vector<double> golden_losses(
   return losses;
 }
 
-// Each loss within `tolerance` of the stored one, relatively.
+// Each loss within `tolerance` of the stored one, relatively; the largest difference goes to the
+// test's report.
 inline void expect_losses(const std::vector<double>& got, const Tensor& wanted, double tolerance) {
   const std::vector<double> losses = wanted.to(DType::f64).to_vector<double>();
   ASSERT_EQ(got.size(), losses.size());
-  for (size_t step = 0; step < got.size(); ++step)
+  double largest = 0;
+  for (size_t step = 0; step < got.size(); ++step) {
     EXPECT_NEAR(got[step], losses[step], tolerance * losses[step]) << "loss of step " << step;
+    largest = std::max(largest, std::abs(got[step] / losses[step] - 1));
+  }
+  ::testing::Test::RecordProperty("largest_relative_difference", fmt::format("{:.1e}", largest));
 }
 
 // The gradients of the mean loss under the names of the model's layout.
