@@ -9,14 +9,20 @@
 namespace rapt::kernels {
 
 // y = a + b
-void add(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int64_t ldy, int64_t rows, int64_t cols);
-void add(const double* a, int64_t lda, const double* b, int64_t ldb, double* y, int64_t ldy, int64_t rows, int64_t cols);
+void add(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int64_t ldy,
+         int64_t rows, int64_t cols);
+void add(const double* a, int64_t lda, const double* b, int64_t ldb, double* y, int64_t ldy,
+         int64_t rows, int64_t cols);
 // y = a * b
-void multiply(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int64_t ldy, int64_t rows, int64_t cols);
-void multiply(const double* a, int64_t lda, const double* b, int64_t ldb, double* y, int64_t ldy, int64_t rows, int64_t cols);
+void multiply(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int64_t ldy,
+              int64_t rows, int64_t cols);
+void multiply(const double* a, int64_t lda, const double* b, int64_t ldb, double* y, int64_t ldy,
+              int64_t rows, int64_t cols);
 // y = factor * x; with accumulate y += factor * x
-void scale(const float* x, int64_t ldx, double factor, float* y, int64_t ldy, int64_t rows, int64_t cols, bool accumulate);
-void scale(const double* x, int64_t ldx, double factor, double* y, int64_t ldy, int64_t rows, int64_t cols, bool accumulate);
+void scale(const float* x, int64_t ldx, double factor, float* y, int64_t ldy, int64_t rows,
+           int64_t cols, bool accumulate);
+void scale(const double* x, int64_t ldx, double factor, double* y, int64_t ldy, int64_t rows,
+           int64_t cols, bool accumulate);
 // y = value
 void fill(float* y, int64_t ldy, double value, int64_t rows, int64_t cols);
 void fill(double* y, int64_t ldy, double value, int64_t rows, int64_t cols);
@@ -34,15 +40,22 @@ double sum_of_squares(const float* x, int64_t n);
 double sum_of_squares(const double* x, int64_t n);
 
 enum class Activation { relu, gelu, gelu_tanh };
-// relu: max(x, 0). gelu: x (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel 2016); gelu_tanh: its tanh form.
-void activation(Activation kind, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols);
-void activation(Activation kind, const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows, int64_t cols);
+// relu: max(x, 0). gelu: x (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel 2016); gelu_tanh: its
+// tanh form.
+void activation(Activation kind, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
+                int64_t cols);
+void activation(Activation kind, const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows,
+                int64_t cols);
 // dx = dy f'(x), from the input x (for relu the output serves as well); dx may be dy.
-void activation_grad(Activation kind, const float* x, int64_t ldx, const float* dy, int64_t lddy, float* dx, int64_t lddx, int64_t rows, int64_t cols);
-void activation_grad(Activation kind, const double* x, int64_t ldx, const double* dy, int64_t lddy, double* dx, int64_t lddx, int64_t rows, int64_t cols);
+void activation_grad(Activation kind, const float* x, int64_t ldx, const float* dy, int64_t lddy,
+                     float* dx, int64_t lddx, int64_t rows, int64_t cols);
+void activation_grad(Activation kind, const double* x, int64_t ldx, const double* dy, int64_t lddy,
+                     double* dx, int64_t lddx, int64_t rows, int64_t cols);
 
 // y = dropout(x); ids has one entry a row. Its own gradient: the same call on dy.
-void dropout(const Dropout& spec, const RowId* ids, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols);
-void dropout(const Dropout& spec, const RowId* ids, const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows, int64_t cols);
+void dropout(const Dropout& spec, const RowId* ids, const float* x, int64_t ldx, float* y,
+             int64_t ldy, int64_t rows, int64_t cols);
+void dropout(const Dropout& spec, const RowId* ids, const double* x, int64_t ldx, double* y,
+             int64_t ldy, int64_t rows, int64_t cols);
 
 }  // namespace rapt::kernels

@@ -7,9 +7,9 @@
 
 namespace rapt::kernels {
 
-// For each row i: y = dropout(factor * table[ids[i]] + positions[rows[i].position]). positions may be null,
-// `rows` too where neither positions nor dropout need it. table (V, cols) with ldt, positions (.., cols)
-// with ldp. Ids and positions are checked by the caller.
+// For each row i: y = dropout(factor * table[ids[i]] + positions[rows[i].position]). positions may
+// be null, `rows` too where neither positions nor dropout need it. table (V, cols) with ldt,
+// positions (.., cols) with ldp. Ids and positions are checked by the caller.
 template <class T>
 struct EmbeddingArgs {
   const T* table = nullptr;
@@ -20,12 +20,16 @@ struct EmbeddingArgs {
   double factor = 1;
   Dropout dropout;
 };
-void embedding(const EmbeddingArgs<float>& args, float* y, int64_t ldy, int64_t count, int64_t cols);
-void embedding(const EmbeddingArgs<double>& args, double* y, int64_t ldy, int64_t count, int64_t cols);
+void embedding(const EmbeddingArgs<float>& args, float* y, int64_t ldy, int64_t count,
+               int64_t cols);
+void embedding(const EmbeddingArgs<double>& args, double* y, int64_t ldy, int64_t count,
+               int64_t cols);
 
-// d_table[ids[i]] += factor * dropout(dy[i]), rows of one id summed in order of i. With `first`, rows of
-// the table that no id names are zeroed and the others written.
-void embedding_grad(const EmbeddingArgs<float>& args, const float* dy, int64_t lddy, float* d_table, int64_t V, bool first, int64_t count, int64_t cols);
-void embedding_grad(const EmbeddingArgs<double>& args, const double* dy, int64_t lddy, double* d_table, int64_t V, bool first, int64_t count, int64_t cols);
+// d_table[ids[i]] += factor * dropout(dy[i]), rows of one id summed in order of i. With `first`,
+// rows of the table that no id names are zeroed and the others written.
+void embedding_grad(const EmbeddingArgs<float>& args, const float* dy, int64_t lddy, float* d_table,
+                    int64_t V, bool first, int64_t count, int64_t cols);
+void embedding_grad(const EmbeddingArgs<double>& args, const double* dy, int64_t lddy,
+                    double* d_table, int64_t V, bool first, int64_t count, int64_t cols);
 
 }  // namespace rapt::kernels

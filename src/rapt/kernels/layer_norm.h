@@ -7,10 +7,10 @@
 
 namespace rapt::kernels {
 
-// For each row: z = residual + dropout(x); y = (z - mean) * rstd * gain + shift, with the biased variance
-// and rstd = 1 / sqrt(variance + epsilon). residual may be null (z = dropout(x)), shift may be null, ids
-// may be null where dropout.probability is 0. z, mean and rstd (one a row) may be null: outputs that the
-// backward needs. y may be x; z may be x.
+// For each row: z = residual + dropout(x); y = (z - mean) * rstd * gain + shift, with the biased
+// variance and rstd = 1 / sqrt(variance + epsilon). residual may be null (z = dropout(x)), shift
+// may be null, ids may be null where dropout.probability is 0. z, mean and rstd (one a row) may be
+// null: outputs that the backward needs. y may be x; z may be x.
 template <class T>
 struct LayerNormArgs {
   const T* x = nullptr;
@@ -30,8 +30,9 @@ struct LayerNormArgs {
 void layer_norm(const LayerNormArgs<float>& args, int64_t rows, int64_t cols);
 void layer_norm(const LayerNormArgs<double>& args, int64_t rows, int64_t cols);
 
-// dz from dy; d_residual = dz and dx = dropout(dz), each written or (flag) added to; either may be null.
-// d_gain and d_shift (cols) likewise: sums over fixed blocks of rows, in order.
+// dz from dy; d_residual = dz and dx = dropout(dz), each written or (flag) added to; either may be
+// null. d_gain and d_shift (cols) likewise: sums over fixed blocks of rows, in order. dx or
+// d_residual may be dy.
 template <class T>
 struct LayerNormGrads {
   const T* z = nullptr;

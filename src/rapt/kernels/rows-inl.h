@@ -22,13 +22,13 @@ HWY_INLINE int64_t LaneCount(D d) {
 
 // Masked loads and stores touch no memory outside their mask from AVX2 on, for lanes of at least
 // 32 bits; elsewhere a buffer on the stack stands between.
-#define RAPT_MASKS_ARE_SAFE (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2)
+inline constexpr bool kMasksAreSafe = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2;
 
 // The first `count` lanes from memory, `rest` in the others.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> LoadPart(D d, const T* p, int64_t count, hn::Vec<D> rest) {
   const auto mask = hn::FirstN(d, static_cast<size_t>(count));
-  if constexpr (RAPT_MASKS_ARE_SAFE && sizeof(T) >= 4) {
+  if constexpr (kMasksAreSafe && sizeof(T) >= 4) {
     return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), rest);
   } else {
     HWY_ALIGN T buffer[HWY_LANES(T)] = {};
@@ -39,7 +39,7 @@ HWY_INLINE hn::Vec<D> LoadPart(D d, const T* p, int64_t count, hn::Vec<D> rest) 
 
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> LoadPart(D d, const T* p, int64_t count) {
-  if constexpr (RAPT_MASKS_ARE_SAFE && sizeof(T) >= 4) {
+  if constexpr (kMasksAreSafe && sizeof(T) >= 4) {
     return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, p);
   } else {
     HWY_ALIGN T buffer[HWY_LANES(T)] = {};
@@ -51,7 +51,7 @@ HWY_INLINE hn::Vec<D> LoadPart(D d, const T* p, int64_t count) {
 // Stores the first `count` lanes.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void StorePart(hn::Vec<D> v, D d, T* p, int64_t count) {
-  if constexpr (RAPT_MASKS_ARE_SAFE && sizeof(T) >= 4) {
+  if constexpr (kMasksAreSafe && sizeof(T) >= 4) {
     hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
   } else {
     HWY_ALIGN T buffer[HWY_LANES(T)];
