@@ -120,6 +120,23 @@ TEST(EmbeddingGrad, SumsRowsOfOneIdInTheirOrder) {
   EXPECT_EQ(d[3], 0);
 }
 
+// From some number of rows on an id is summed by all threads together: none falls between.
+TEST(EmbeddingGrad, AnIdMayHaveAnyNumberOfRows) {
+  const int64_t cols = 150;
+  for (int64_t count = 60; count <= 70; ++count) {
+    const std::vector<int32_t> ids(static_cast<size_t>(count), 1);
+    EmbeddingArgs<float> a;
+    a.ids = ids.data();
+    const std::vector<float> dy(static_cast<size_t>(count * cols), 0.5f);
+    std::vector<float> d(static_cast<size_t>(3 * cols), 7.0f);
+    embedding_grad(a, dy.data(), cols, d.data(), 3, true, count, cols);
+    for (int64_t j = 0; j < 3 * cols; ++j) {
+      const bool named = j / cols == 1;
+      ASSERT_EQ(d[static_cast<size_t>(j)], named ? 0.5f * static_cast<float>(count) : 0.0f);
+    }
+  }
+}
+
 TEST(EmbeddingGrad, NoRowsZeroTheTableOrLeaveIt) {
   EmbeddingArgs<float> a;
   float d[6] = {1, 2, 3, 4, 5, 6};
