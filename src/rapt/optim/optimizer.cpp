@@ -57,6 +57,24 @@ std::vector<NamedParameter> each_once(const std::vector<NamedParameter>& paramet
   return result;
 }
 
+// Runs body(n) for each job. Small ones that follow each other go to one thread: handing each out
+// would cost more than its work.
+template <class Job, class Body>
+void for_each_job(const std::vector<Job>& jobs, const Body& body) {
+  std::vector<size_t> ends;
+  int64_t elements = 0;
+  for (size_t n = 0; n < jobs.size(); ++n) {
+    elements += jobs[n].count;
+    if (elements < kJobElements && n + 1 < jobs.size()) continue;
+    ends.push_back(n + 1);
+    elements = 0;
+  }
+  parallel_for(static_cast<int64_t>(ends.size()), [&](int64_t group) {
+    const size_t g = static_cast<size_t>(group);
+    for (size_t n = g == 0 ? 0 : ends[g - 1]; n < ends[g]; ++n) body(n);
+  });
+}
+
 double sum_of_squares(DType dtype, const char* from, int64_t count) {
   return dtype == DType::f32
              ? kernels::sum_of_squares(reinterpret_cast<const float*>(from), count)
@@ -113,10 +131,10 @@ std::vector<Optimizer::Active> Optimizer::find_active(Gradients& gradients) {
 double Optimizer::measure(const std::vector<Active>& active, const std::vector<Job>& jobs,
                           double scale, StepResult& result) const {
   std::vector<double> squares(jobs.size());
-  parallel_for(static_cast<int64_t>(jobs.size()), [&](int64_t n) {
-    const Job& job = jobs[static_cast<size_t>(n)];
+  for_each_job(jobs, [&](size_t n) {
+    const Job& job = jobs[n];
     const Tensor& g = active[job.active].gradient;
-    squares[static_cast<size_t>(n)] = sum_of_squares(
+    squares[n] = sum_of_squares(
         g.dtype(), static_cast<const char*>(g.raw()) + job.begin * size_of(g.dtype()), job.count);
   });
   double total = 0;
@@ -163,8 +181,8 @@ StepResult Optimizer::step(Gradients& gradients, double scale, double rate) {
     if (!result.bad_parameter.empty()) return result;
     if (options_.max_norm > 0) clip = std::min(1.0, options_.max_norm / (result.norm + 1e-6));
   }
-  parallel_for(static_cast<int64_t>(jobs.size()), [&](int64_t n) {
-    const Job& job = jobs[static_cast<size_t>(n)];
+  for_each_job(jobs, [&](size_t n) {
+    const Job& job = jobs[n];
     Active& a = active[job.active];
     State& state = states_[a.index];
     const auto at = [&](Tensor& x) {
