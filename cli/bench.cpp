@@ -1,13 +1,21 @@
-// rapt bench: what a case takes here and now.
-#include <fmt/format.h>
+// rapt bench: what a case takes here and now, or what the machine can do at most.
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
+#include "rapt/base/check.h"
+#include "rapt/base/cpu.h"
+#include "rapt/measure/machine.h"
 #include "rapt/measure/training.h"
+#include "rapt/models/json.h"
 
 namespace rapt::cli {
 namespace {
+
+using measure::MachineReport;
 
 struct Options {
   std::string name;
@@ -15,39 +23,126 @@ struct Options {
   std::string init;
   double dropout = -1;
   std::string dtype = "f32";
-  bool json = false;  // one JSON line a case is all there is; the flag is there for scripts
+  bool json = false;  // a training case always prints a JSON line
 };
 
-double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+// The number nearest to `value` with so many decimals, which JSON then shows with no more.
+double rounded(double value, int decimals) {
+  const double unit = std::pow(10.0, decimals);
+  return std::round(value * unit) / unit;
+}
 
-int bench(Options options, const Globals& globals) {
-  options.training.init = options.init;
-  options.training.seed = globals.seed;
-  if (options.dropout >= 0) options.training.dropout = options.dropout;
+// Operations or bytes a second in thousands of millions.
+double giga(double per_second) { return rounded(per_second * 1e-9, 2); }
+
+void print_machine_json(const std::vector<MachineReport>& reports) {
+  nlohmann::ordered_json j;
+  j["case"] = "machine";
+  j["cpu"] = cpu_name();
+  j["isa"] = isa_name(active_isa());
+  for (const MachineReport& r : reports) {
+    nlohmann::ordered_json one;
+    one["threads"] = r.threads;
+    for (const auto& [type, peak] : r.peaks) one[type + "_gops"] = giga(peak);
+    one["read_gb_per_s"] = giga(r.read);
+    one["copy_gb_per_s"] = giga(r.copy);
+    one["update_gb_per_s"] = giga(r.update);
+    one["touch_4k_gb_per_s"] = giga(r.touch_small);
+    if (r.touch_huge) one["touch_huge_gb_per_s"] = giga(*r.touch_huge);
+    j["measured"].push_back(one);
+  }
+  fmt::print("{}\n", j.dump());
+}
+
+// A row a figure, a column a number of threads.
+void print_machine_table(const std::vector<MachineReport>& reports) {
+  const auto row = [&](const std::string& name, const char* unit, const auto& value) {
+    fmt::print("{:<40}{:<8}", name, unit);
+    for (const MachineReport& r : reports) fmt::print("{:>12.1f}", value(r) * 1e-9);
+    fmt::print("\n");
+  };
+  fmt::print("{}, {}\n\n{:<48}", cpu_name(), isa_name(active_isa()), "threads");
+  for (const MachineReport& r : reports) fmt::print("{:>12}", r.threads);
+  fmt::print("\n");
+  for (size_t i = 0; i < reports.front().peaks.size(); ++i) {
+    row("multiply-add " + reports.front().peaks[i].first, "Gop/s",
+        [i](const MachineReport& r) { return r.peaks[i].second; });
+  }
+  row("memory read", "GB/s", [](const MachineReport& r) { return r.read; });
+  row("memory copy, bytes in and out", "GB/s", [](const MachineReport& r) { return r.copy; });
+  row("memory update, bytes in and out", "GB/s", [](const MachineReport& r) { return r.update; });
+  row("first touch of 4 KiB pages", "GB/s", [](const MachineReport& r) { return r.touch_small; });
+  if (std::all_of(reports.begin(), reports.end(), [](const auto& r) { return !!r.touch_huge; }))
+    row("first touch of huge pages", "GB/s", [](const MachineReport& r) { return *r.touch_huge; });
+}
+
+int bench_machine(bool json) {
+  const std::vector<MachineReport> reports = measure::measure_machine();
+  json ? print_machine_json(reports) : print_machine_table(reports);
+  return 0;
+}
+
+int bench_training(const Options& options) {
   const measure::TrainingResult r = measure::run_training(options.name, options.training);
   nlohmann::ordered_json j;
   j["case"] = r.name;
   j["dtype"] = options.dtype;
   j["threads"] = r.threads;
-  j["step_ms"] = rounded(r.step_ms, 0.01);
-  j["min"] = rounded(r.min_ms, 0.01);
-  j["max"] = rounded(r.max_ms, 0.01);
-  j["tokens_per_s"] = rounded(r.tokens_per_s, 0.1);
-  j["flops_per_s"] = rounded(r.flops_per_s, 1e6);
-  j["fraction_of_peak"] = rounded(r.fraction_of_peak, 1e-4);
+  j["step_ms"] = rounded(r.step_ms, 2);
+  j["min"] = rounded(r.min_ms, 2);
+  j["max"] = rounded(r.max_ms, 2);
+  j["tokens_per_s"] = rounded(r.tokens_per_s, 1);
+  j["flops_per_s"] = std::llround(r.flops_per_s);
+  j["fraction_of_peak"] = rounded(r.fraction_of_peak, 4);
   j["rss_mib"] = r.rss_mib;
-  j["loss"] = r.loss;
+  for (const double loss : r.loss) j["loss"].push_back(rounded(loss, 6));
   fmt::print("{}\n", j.dump());
   return 0;
+}
+
+std::vector<std::string> cases() {
+  std::vector<std::string> all = {"machine"};
+  for (const std::string& name : measure::training_cases()) all.push_back(name);
+  return all;
+}
+
+void check_case(const std::string& name) {
+  const std::vector<std::string> all = cases();
+  if (std::find(all.begin(), all.end(), name) != all.end()) return;
+  const std::string near =
+      models::nearest(name, std::vector<std::string_view>(all.begin(), all.end()));
+  fail(ErrorKind::usage, "bench: expected one of {}, got \"{}\"{}", fmt::join(all, ", "), name,
+       near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
+// What a measurement of the machine would leave out of account is no flag of it.
+void check_flags_of_machine(const CLI::App& verb) {
+  for (const char* flag : {"--dtype", "--steps", "--dropout", "--init"}) {
+    if (verb.count(flag) > 0)
+      fail(ErrorKind::usage, "bench machine: {} belongs to a training case (leave it out)", flag);
+  }
+}
+
+int bench(Options options, const CLI::App& verb, const Globals& globals) {
+  check_case(options.name);
+  if (options.name == "machine") {
+    check_flags_of_machine(verb);
+    return bench_machine(options.json);
+  }
+  options.training.init = options.init;
+  options.training.seed = globals.seed;
+  if (options.dropout >= 0) options.training.dropout = options.dropout;
+  return bench_training(options);
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, Globals& globals, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb =
-      app.add_subcommand("bench", "Measure a case, or the machine; one JSON line a case on stdout");
-  verb->add_option("case", options->name, "toy or small")->required();
+  CLI::App* verb = app.add_subcommand(
+      "bench", "Measure a training case (one JSON line on stdout) or what the machine can do");
+  verb->add_option("case", options->name, fmt::format("One of {}", fmt::join(cases(), ", ")))
+      ->required();
   verb->add_option("--dtype", options->dtype, "What is computed in: f32")
       ->check(CLI::IsMember({"f32"}))
       ->capture_default_str();
@@ -58,10 +153,10 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
       ->check(CLI::Range(0.0, 0.999));
   verb->add_option("--init", options->init,
                    "A folder with weights.safetensors and batch.safetensors to start from");
-  verb->add_flag("--json", options->json, "JSON lines, which is what is always printed");
-  verb->footer("Example:\n  rapt bench small --steps 20 --threads 2");
-  verb->callback([options, &globals, &action] {
-    action = [options, &globals] { return bench(*options, globals); };
+  verb->add_flag("--json", options->json, "machine: one JSON line, not a table");
+  verb->footer("Examples:\n  rapt bench small --steps 20 --threads 2\n  rapt bench machine");
+  verb->callback([options, verb, &globals, &action] {
+    action = [options, verb, &globals] { return bench(*options, *verb, globals); };
   });
 }
 

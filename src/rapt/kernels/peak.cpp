@@ -7,28 +7,30 @@
 #include <hwy/highway.h>
 // clang-format on
 
+#ifndef RAPT_KERNELS_PEAK_ONCE
+#define RAPT_KERNELS_PEAK_ONCE
+namespace rapt::kernels {
+// What the compiler may not know: that the factors are 1, and that the sums start at the same
+// value. It would leave out the multiplications, or compute equal sums once.
+struct PeakNumbers {
+  float one = 1;
+  float zeros[12] = {};  // as many sums as keep two units busy, each with a latency of up to six
+};
+}  // namespace rapt::kernels
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int kChains = 12;  // enough for two units with a latency of four or five cycles
-
-float MultiplyAddRounds(int64_t rounds) {
+double MultiplyAddRounds(int64_t rounds, const PeakNumbers& numbers) {
   const hn::ScalableTag<float> d;
-  const auto factor = hn::Set(d, 0.999999f), term = hn::Set(d, 1e-6f);
-  // Each chain starts elsewhere: equal ones would be computed once.
-  auto a0 = hn::Set(d, 1.0f);
-  auto a1 = hn::Set(d, 2.0f);
-  auto a2 = hn::Set(d, 3.0f);
-  auto a3 = hn::Set(d, 4.0f);
-  auto a4 = hn::Set(d, 5.0f);
-  auto a5 = hn::Set(d, 6.0f);
-  auto a6 = hn::Set(d, 7.0f);
-  auto a7 = hn::Set(d, 8.0f);
-  auto a8 = hn::Set(d, 9.0f);
-  auto a9 = hn::Set(d, 10.0f);
-  auto a10 = hn::Set(d, 11.0f);
-  auto a11 = hn::Set(d, 12.0f);
+  const auto factor = hn::Set(d, numbers.one), term = factor;
+  const float* zeros = numbers.zeros;
+  auto a0 = hn::Set(d, zeros[0]), a1 = hn::Set(d, zeros[1]), a2 = hn::Set(d, zeros[2]);
+  auto a3 = hn::Set(d, zeros[3]), a4 = hn::Set(d, zeros[4]), a5 = hn::Set(d, zeros[5]);
+  auto a6 = hn::Set(d, zeros[6]), a7 = hn::Set(d, zeros[7]), a8 = hn::Set(d, zeros[8]);
+  auto a9 = hn::Set(d, zeros[9]), a10 = hn::Set(d, zeros[10]), a11 = hn::Set(d, zeros[11]);
   for (int64_t i = 0; i < rounds; ++i) {
     a0 = hn::MulAdd(a0, factor, term);
     a1 = hn::MulAdd(a1, factor, term);
@@ -48,21 +50,45 @@ float MultiplyAddRounds(int64_t rounds) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, hn::Add(hn::Add(a8, a9), hn::Add(a10, a11)))));
 }
 
-double FlopsPerRound() {
-  return 2.0 * kChains * static_cast<double>(hn::Lanes(hn::ScalableTag<float>()));
+double OperationsPerRound() {
+  return 2.0 * 12.0 * static_cast<double>(hn::Lanes(hn::ScalableTag<float>()));
 }
 
 }  // namespace rapt::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <vector>
+
+#include "rapt/base/cpu.h"
+#include "rapt/kernels/x86/peak.h"
+
 namespace rapt::kernels {
 HWY_EXPORT(MultiplyAddRounds);
-HWY_EXPORT(FlopsPerRound);
+HWY_EXPORT(OperationsPerRound);
 
-float multiply_add_rounds(int64_t rounds) {
-  return HWY_DYNAMIC_DISPATCH(MultiplyAddRounds)(rounds);
+namespace {
+
+double f32_rounds(int64_t rounds) {
+  return HWY_DYNAMIC_DISPATCH(MultiplyAddRounds)(rounds, PeakNumbers{});
 }
-double flops_per_round() { return HWY_DYNAMIC_DISPATCH(FlopsPerRound)(); }
+
+std::vector<PeakLoop> available_loops() {
+  const Isa isa = active_isa();
+  std::vector<PeakLoop> loops = {{"f32", HWY_DYNAMIC_DISPATCH(OperationsPerRound)(), f32_rounds}};
+  if (isa >= Isa::avx512_bf16) loops.push_back({"bf16", x86::kBf16Operations, x86::bf16_rounds});
+  if (isa >= Isa::amx) loops.push_back({"amx_bf16", x86::kAmxBf16Operations, x86::amx_bf16_rounds});
+  if (isa >= Isa::avx512_bf16) loops.push_back({"int8", x86::kInt8Operations, x86::int8_rounds});
+  if (isa >= Isa::amx) loops.push_back({"amx_int8", x86::kAmxInt8Operations, x86::amx_int8_rounds});
+  return loops;
+}
+
+}  // namespace
+
+std::span<const PeakLoop> peak_loops() {
+  static const std::vector<PeakLoop> loops = available_loops();
+  return loops;
+}
+
 }  // namespace rapt::kernels
 #endif

@@ -9,7 +9,7 @@
 
 #include "rapt/base/checked.h"
 #include "rapt/base/runtime.h"
-#include "rapt/measure/peak.h"
+#include "rapt/measure/machine.h"
 #include "rapt/models/checkpoint.h"
 #include "rapt/models/safetensors.h"
 #include "rapt/optim/optimizer.h"
@@ -197,7 +197,7 @@ TrainingResult run_training(const std::string& name, const TrainingOptions& opti
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   result.rss_mib = usage.ru_maxrss / 1024;
-  result.fraction_of_peak = result.flops_per_s / multiply_add_peak(DType::f32, result.threads);
+  result.fraction_of_peak = result.flops_per_s / f32_peak(result.threads);
   result.loss.assign(losses.begin(),
                      losses.begin() + std::min<int64_t>(3, static_cast<int64_t>(losses.size())));
   result.loss.push_back(losses.back());
