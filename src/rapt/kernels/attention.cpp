@@ -25,7 +25,7 @@ void run_items(const AttentionArgs<T>& args, const TileCut& cut, const ForwardPl
   const auto scratch = scratch_of_thread<ForwardScratch<T>>(kWorkSlot, args, cut);
   for (int64_t i = items.begin; i < items.end; ++i) {
     const ForwardItem item = plan.item(i);
-    ForwardPiece<T>(args, cut, item, scratch).run(out, ldo, log_sum);
+    ForwardPiece<T>(args, cut, item, scratch, out, ldo, log_sum).run();
   }
 }
 

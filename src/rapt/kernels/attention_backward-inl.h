@@ -37,6 +37,7 @@ struct BackwardScratch {
         dv(carver.take<T>(cut.key_tile * value_width)),
         log_sum(carver.take<T>(cut.most_queries)),
         delta(carver.take<T>(cut.most_queries)),
+        started(carver.take<bool>(pieces(cut.most_queries, cut.query_tile))),
         words(carver.take<uint32_t>(kScoreStride + 128)) {}
 
   int64_t key_width, value_width;  // Dk and Dv in whole vectors
@@ -45,14 +46,15 @@ struct BackwardScratch {
   T* keys;  // a key tile and a query tile, rows padded
   T* queries;
   T* d_out;
-  T* weights;  // P M / its factor, and dS, of a tile
+  T* weights;  // P M of a tile, and scale dS
   T* d_scores;
   T* bias;
-  T* dq;  // sums: of all queries, and of one key tile
+  T* dq;  // sums over many tiles: of all queries, and of one key tile
   T* dk;
   T* dv;
   T* log_sum;  // of each query, to base 2
   T* delta;
+  bool* started;  // of each tile of queries: whether its dq has been written
   uint32_t* words;
 };
 
@@ -70,31 +72,81 @@ class BackwardHead {
         queries_(args.queries[static_cast<size_t>(b)]),
         keys_(args.keys[static_cast<size_t>(b)]),
         bias_gradient_(args.bias != nullptr && args.bias->gradient_group(b, h) >= 0),
-        kept_(static_cast<T>(1 / (1 - args.dropout.probability))),
-        dropout_(args.dropout, h, scratch.words) {}
+        parts_(pieces(queries_.count, cut.query_tile)),
+        dropout_(args.dropout, h, scratch.words),
+        d_out_(grads.d_out + queries_.row * grads.ld_d_out + h * args.Dv),
+        dq_({grads.dq, grads.lddq, grads.add_dq}, queries_.row, h * args.Dk, args.Dk,
+            parts_ > 1 ? scratch.dq : nullptr) {}
 
   void run() {
     for (int64_t i = 0; i < queries_.count; ++i) prepare(i);
-    std::fill(scratch_.dq, scratch_.dq + queries_.count * scratch_.key_width, T(0));
+    std::fill(scratch_.started, scratch_.started + parts_, false);
     for (int64_t first = 0; first < keys_.count; first += cut_.key_tile) {
       add_keys({first, std::min(first + cut_.key_tile, keys_.count)});
     }
-    if (grads_.dq == nullptr) return;
-    for (int64_t i = 0; i < queries_.count; ++i) {
-      write_row(scratch_.dq + i * scratch_.key_width, args_.Dk, static_cast<T>(args_.scale),
-                grads_.add_dq, grads_.dq + (queries_.row + i) * grads_.lddq + h_ * args_.Dk);
+    for (int64_t part = 0; part < parts_; ++part) {
+      if (!scratch_.started[part]) dq_.clear(piece(queries_.count, parts_, part));
     }
+    dq_.finish(queries_.count);
   }
 
  private:
-  const T* d_out(int64_t i) const {
-    return grads_.d_out + (queries_.row + i) * grads_.ld_d_out + h_ * args_.Dv;
-  }
+  // A gradient as the caller gives it, and the part of it that belongs to some rows and this head.
+  // Sums over many tiles are kept in `scratch`; without it they stand where the gradient goes.
+  struct Target {
+    T* data;
+    int64_t stride;
+    bool add;
+  };
+  struct Gradient {
+    Gradient(const Target& whole, int64_t row, int64_t column, int64_t columns, T* scratch)
+        : wanted(whole.data != nullptr),
+          target{wanted ? whole.data + row * whole.stride + column : nullptr, whole.stride,
+                 whole.add},
+          width(columns),
+          sums(target) {
+      if (scratch != nullptr) sums = {scratch, next_multiple(columns, kLanes<T>), false};
+    }
+
+    Result<T> rows_from(int64_t row, bool started) const {
+      return {sums.data + row * sums.stride, sums.stride, sums.add || started};
+    }
+    // Zeros, where there is nothing to add to.
+    void clear(Range rows) const {
+      if (!wanted || sums.add) return;
+      for (int64_t i = rows.begin; i < rows.end; ++i) {
+        std::fill(sums.data + i * sums.stride, sums.data + i * sums.stride + width, T(0));
+      }
+    }
+    // Brings the sums of the first `rows` rows to where they go.
+    void finish(int64_t rows) const {
+      if (!wanted || sums.data == target.data) return;
+      for (int64_t i = 0; i < rows; ++i) {
+        const T* HWY_RESTRICT from = sums.data + i * sums.stride;
+        T* HWY_RESTRICT to = target.data + i * target.stride;
+        if (target.add) {
+          for (int64_t c = 0; c < width; ++c) to[c] += from[c];
+        } else {
+          std::copy(from, from + width, to);
+        }
+      }
+    }
+
+    bool wanted;
+    Target target;
+    int64_t width;
+    Target sums;
+  };
+
+  // A key tile as the right side of products.
+  struct Operands {
+    Right<T> keys_across, values_across, keys;
+  };
 
   void prepare(int64_t i) {
     const hn::ScalableTag<T> d;
     const T* out = grads_.out + (queries_.row + i) * grads_.ldo + h_ * args_.Dv;
-    const T* d_o = d_out(i);
+    const T* d_o = d_out_ + i * grads_.ld_d_out;
     auto sum = hn::Zero(d);
     int64_t c = 0;
     for (; c + kLanes<T> <= args_.Dv; c += kLanes<T>)
@@ -113,87 +165,98 @@ class BackwardHead {
     const T* k = args_.k + first * args_.ldk + h_ * args_.Dk;
     const T* v = args_.v + first * args_.ldv + h_ * args_.Dv;
     const T scale = static_cast<T>(args_.scale * std::numbers::log2e);
-    const bool copy = queries_.count > kCopyFrom;
     const Operands operands{
-        pack_transposed(k, args_.ldk, {0, rows}, args_.Dk, scale, scratch_.keys_across),
-        pack_transposed(v, args_.ldv, {0, rows}, args_.Dv, T(1), scratch_.values_across),
-        pack_rows(k, args_.ldk, rows, args_.Dk, copy, scratch_.keys)};
-    std::fill(scratch_.dk, scratch_.dk + rows * scratch_.key_width, T(0));
-    std::fill(scratch_.dv, scratch_.dv + rows * scratch_.value_width, T(0));
-    const int64_t parts = pieces(queries_.count, cut_.query_tile);
-    for (int64_t i = 0; i < parts; ++i) {
-      add_tile(make_tile(args_, b_, h_, piece(queries_.count, parts, i), tile), operands);
+        pack_transposed(k, args_.ldk, rows, args_.Dk, scale, scratch_.keys_across),
+        pack_transposed(v, args_.ldv, rows, args_.Dv, T(1), scratch_.values_across),
+        pack_rows(k, args_.ldk, rows, args_.Dk, queries_.count > kCopyFrom, scratch_.keys)};
+    const bool many = parts_ > 1;
+    const Gradient dk({grads_.dk, grads_.lddk, grads_.add_dk}, first, h_ * args_.Dk, args_.Dk,
+                      many ? scratch_.dk : nullptr);
+    const Gradient dv({grads_.dv, grads_.lddv, grads_.add_dv}, first, h_ * args_.Dv, args_.Dv,
+                      many ? scratch_.dv : nullptr);
+    bool started = false;
+    for (int64_t part = 0; part < parts_; ++part) {
+      const Tile scores = make_tile(args_, b_, h_, piece(queries_.count, parts_, part), tile);
+      if (!score_tile(args_, scores, operands.keys_across, scratch_.weights, scratch_.bias))
+        continue;
+      if (!started && scores.columns.end - scores.columns.begin < rows) {
+        dk.clear({0, rows});  // the first queries do not see all of these keys
+        dv.clear({0, rows});
+        started = true;
+      }
+      differentiate(scores, operands);
+      add_products(scores, operands, dk, dv, started, scratch_.started[part]);
+      started = scratch_.started[part] = true;
     }
-    for (int64_t i = 0; i < rows; ++i) {
-      if (grads_.dk != nullptr) {
-        write_row(scratch_.dk + i * scratch_.key_width, args_.Dk, static_cast<T>(args_.scale),
-                  grads_.add_dk, grads_.dk + (first + i) * grads_.lddk + h_ * args_.Dk);
-      }
-      if (grads_.dv != nullptr) {
-        write_row(scratch_.dv + i * scratch_.value_width, args_.Dv, kept_, grads_.add_dv,
-                  grads_.dv + (first + i) * grads_.lddv + h_ * args_.Dv);
-      }
+    if (!started) {
+      dk.clear({0, rows});
+      dv.clear({0, rows});
+    }
+    dk.finish(rows);
+    dv.finish(rows);
+  }
+
+  // Scores become weights, and scale * dS stands beside them.
+  void differentiate(const Tile& tile, const Operands& operands) {
+    multiply(StridedLeft<T>{d_out_ + tile.queries.begin * grads_.ld_d_out, grads_.ld_d_out},
+             from_column(operands.values_across, tile.from), tile.rows(), args_.Dv,
+             tile.to - tile.from, Result<T>{scratch_.d_scores + tile.from, kScoreStride});
+    const T scale = static_cast<T>(args_.scale);
+    for (int64_t i = 0; i < tile.rows(); ++i) {
+      differentiate_row(tile, i, bias_gradient_ ? T(1) : scale);
+    }
+    if (!bias_gradient_) return;
+    args_.bias->take_gradient(score_tile_of(tile), scratch_.d_scores + tile.columns.begin,
+                              kScoreStride);
+    for (int64_t i = 0; i < tile.rows(); ++i) {
+      T* row = scratch_.d_scores + i * kScoreStride;
+      for (int64_t j = tile.columns.begin; j < tile.columns.end; ++j) row[j] *= scale;
     }
   }
 
-  // A key tile as the right side of products.
-  struct Operands {
-    Right<T> keys_across, values_across, keys;
-  };
-
-  void add_tile(const Tile& tile, const Operands& operands) {
-    if (!score_tile(args_, tile, operands.keys_across, scratch_.weights, scratch_.bias)) return;
+  // `started` and `dq_started` tell whether the gradients of these keys, of these queries, exist.
+  void add_products(const Tile& tile, const Operands& operands, const Gradient& dk,
+                    const Gradient& dv, bool started, bool dq_started) {
     const int64_t rows = tile.rows(), columns = tile.columns.end - tile.columns.begin;
-    const T* d_o = d_out(tile.queries.begin);
-    multiply(StridedLeft<T>{d_o, grads_.ld_d_out}, from_column(operands.values_across, tile.from),
-             rows, args_.Dv, (tile.to - tile.from) / kLanes<T>,
-             Result<T>{scratch_.d_scores + tile.from, kScoreStride});
-    for (int64_t i = 0; i < rows; ++i) differentiate_row(tile, i);
-    if (bias_gradient_) {
-      args_.bias->take_gradient(score_tile_of(tile), scratch_.d_scores + tile.columns.begin,
-                                kScoreStride);
-    }
-    if (grads_.dv != nullptr) {
-      const Right<T> right = pack_rows(d_o, grads_.ld_d_out, rows, args_.Dv, false, scratch_.d_out);
+    const T* d_scores = scratch_.d_scores + tile.columns.begin;
+    if (dv.wanted) {
+      const T* d_out = d_out_ + tile.queries.begin * grads_.ld_d_out;
+      const auto right = pack_rows(d_out, grads_.ld_d_out, rows, args_.Dv, false, scratch_.d_out);
       multiply(TransposedLeft<T, kScoreStride>{scratch_.weights + tile.columns.begin}, right,
-               columns, rows, scratch_.value_width / kLanes<T>,
-               Result<T>{scratch_.dv + tile.columns.begin * scratch_.value_width,
-                         scratch_.value_width, true});
+               columns, rows, args_.Dv, dv.rows_from(tile.columns.begin, started));
     }
-    if (grads_.dk != nullptr) {
+    if (dk.wanted) {
       const T* q = args_.q + (queries_.row + tile.queries.begin) * args_.ldq + h_ * args_.Dk;
-      const Right<T> right = pack_rows(q, args_.ldq, rows, args_.Dk, false, scratch_.queries);
-      multiply(TransposedLeft<T, kScoreStride>{scratch_.d_scores + tile.columns.begin}, right,
-               columns, rows, scratch_.key_width / kLanes<T>,
-               Result<T>{scratch_.dk + tile.columns.begin * scratch_.key_width, scratch_.key_width,
-                         true});
+      const auto right = pack_rows(q, args_.ldq, rows, args_.Dk, false, scratch_.queries);
+      multiply(TransposedLeft<T, kScoreStride>{d_scores}, right, columns, rows, args_.Dk,
+               dk.rows_from(tile.columns.begin, started));
     }
-    if (grads_.dq != nullptr) {
-      multiply(FixedLeft<T, kScoreStride>{scratch_.d_scores + tile.columns.begin},
-               from_row(operands.keys, tile.columns.begin), rows, columns,
-               scratch_.key_width / kLanes<T>,
-               Result<T>{scratch_.dq + tile.queries.begin * scratch_.key_width, scratch_.key_width,
-                         true});
+    if (dq_.wanted) {
+      multiply(FixedLeft<T, kScoreStride>{d_scores}, from_row(operands.keys, tile.columns.begin),
+               rows, columns, args_.Dk, dq_.rows_from(tile.queries.begin, dq_started));
     }
   }
 
-  // Row i: scores become weights, the gradients of the weights those of the scores.
-  void differentiate_row(const Tile& tile, int64_t i) {
+  // Row i: scores become weights, the gradients of the weights those of the scores, times `factor`.
+  void differentiate_row(const Tile& tile, int64_t i, T factor) {
     const hn::ScalableTag<T> d;
     T* weights = scratch_.weights + i * kScoreStride;
     T* d_scores = scratch_.d_scores + i * kScoreStride;
     const auto log_sum = hn::Set(d, scratch_.log_sum[tile.queries.begin + i]);
-    const auto delta = hn::Set(d, scratch_.delta[tile.queries.begin + i]), kept = hn::Set(d, kept_);
+    const auto delta = hn::Set(d, scratch_.delta[tile.queries.begin + i]);
+    const auto kept = hn::Set(d, static_cast<T>(1 / (1 - args_.dropout.probability)));
+    const auto times = hn::Set(d, factor);
     const DropoutRow drop = dropout_.row(queries_, keys_, tile, i);
     for (int64_t j = tile.from; j < tile.to; j += kLanes<T>) {
       const auto weight = exp2(d, hn::Sub(hn::LoadU(d, weights + j), log_sum));
       auto used = weight, d_weight = hn::LoadU(d, d_scores + j);
       if (drop.words != nullptr) {
-        used = zero_if_dropped(d, drop, j, weight);
+        used = zero_if_dropped(d, drop, j, hn::Mul(kept, weight));
         d_weight = zero_if_dropped(d, drop, j, hn::Mul(kept, d_weight));
       }
       hn::StoreU(used, d, weights + j);
-      hn::StoreU(hn::Mul(weight, hn::Sub(d_weight, delta)), d, d_scores + j);
+      const auto slope = hn::Mul(times, weight);
+      hn::StoreU(hn::Mul(slope, hn::Sub(d_weight, delta)), d, d_scores + j);
     }
   }
 
@@ -205,8 +268,10 @@ class BackwardHead {
   const Segment& queries_;
   const Segment& keys_;
   const bool bias_gradient_;
-  const T kept_;
+  const int64_t parts_;
   DropoutOfHead dropout_;
+  const T* const d_out_;  // of the sentence's first query
+  const Gradient dq_;
 };
 
 }  // namespace rapt::kernels::HWY_NAMESPACE

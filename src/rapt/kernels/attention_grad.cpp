@@ -52,8 +52,8 @@ void weigh_queries(const AttentionArgs<T>& args, const TileCut& cut, const T* lo
   for (int64_t first = 0; first < keys.count; first += cut.key_tile) {
     const Range tile{first, std::min(first + cut.key_tile, keys.count)};
     const auto packed = pack_transposed(
-        args.k + (keys.row + first) * args.ldk + h * args.Dk, args.ldk, {0, tile.end - first},
-        args.Dk, static_cast<T>(args.scale * std::numbers::log2e), scratch.keys_across);
+        args.k + (keys.row + first) * args.ldk + h * args.Dk, args.ldk, tile.end - first, args.Dk,
+        static_cast<T>(args.scale * std::numbers::log2e), scratch.keys_across);
     const Tile scores = make_tile(args, b, h, queries, tile);
     if (!score_tile(args, scores, packed, scratch.weights, scratch.bias)) continue;
     for (int64_t i = 0; i < scores.rows(); ++i) {

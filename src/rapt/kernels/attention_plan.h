@@ -13,6 +13,9 @@ namespace rapt::kernels {
 // From this many queries on, the rows of a key tile are copied side by side first.
 inline constexpr int64_t kCopyFrom = 64;
 
+// Tiles of queries in a piece of the forward pass.
+inline constexpr int64_t kMostParts = 10;
+
 // Tiles of `query_tile` queries and `key_tile` keys; scratch is made for `most_queries` queries at
 // once.
 struct TileCut {
@@ -36,7 +39,7 @@ TileCut forward_cut(const AttentionArgs<T>& args) {
   TileCut cut;
   cut.key_tile = args.key_tile > 0 ? std::min(args.key_tile, kMaxKeyTile) : kMaxKeyTile;
   cut.query_tile = args.query_tile > 0 ? args.query_tile : 28;
-  cut.most_queries = 10 * cut.query_tile;
+  cut.most_queries = kMostParts * cut.query_tile;
   return cut;
 }
 

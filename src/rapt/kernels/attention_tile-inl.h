@@ -76,17 +76,14 @@ HWY_INLINE void transpose_rows(const T* const* rows, int64_t width, T factor, T*
   }
 }
 
-// The transpose of rows [columns.begin, columns.end) of `from` (ld apart, `width` wide), times
-// factor, as the right side of a product: panels of kPanel rows. Past the last row that row is
-// repeated.
+// The transpose of `count` rows of `from` (ld apart, `width` wide), times factor, as the right side
+// of a product: panels of kPanel rows. Past the last row that row is repeated.
 template <class T>
-Right<T> pack_transposed(const T* from, int64_t ld, Range columns, int64_t width, T factor, T* to) {
+Right<T> pack_transposed(const T* from, int64_t ld, int64_t count, int64_t width, T factor, T* to) {
   const Right<T> packed{to, kPanel<T>, kPanel<T> * width};
   const T* rows[kLanes<T>];
-  for (int64_t first = columns.begin / kPanel<T> * kPanel<T>; first < columns.end;
-       first += kLanes<T>) {
-    for (int64_t i = 0; i < kLanes<T>; ++i)
-      rows[i] = from + std::min(first + i, columns.end - 1) * ld;
+  for (int64_t first = 0; first < count; first += kLanes<T>) {
+    for (int64_t i = 0; i < kLanes<T>; ++i) rows[i] = from + std::min(first + i, count - 1) * ld;
     T* panel = to + first / kPanel<T> * packed.panel + first % kPanel<T>;
     transpose_rows(rows, width, factor, panel, packed.stride);
   }
@@ -104,20 +101,6 @@ Right<T> pack_rows(const T* from, int64_t ld, int64_t rows, int64_t width, bool 
     std::fill(to + i * padded + width, to + (i + 1) * padded, T(0));
   }
   return {to, padded, kPanel<T>};
-}
-
-// to = [to +] factor * from, for one row of `width` elements.
-template <class T>
-HWY_INLINE void write_row(const T* HWY_RESTRICT from, int64_t width, T factor, bool add,
-                          T* HWY_RESTRICT to) {
-  const hn::ScalableTag<T> d;
-  const auto times = hn::Set(d, factor);
-  int64_t c = 0;
-  for (; c + kLanes<T> <= width; c += kLanes<T>) {
-    const auto value = hn::Mul(times, hn::LoadU(d, from + c));
-    hn::StoreU(add ? hn::Add(hn::LoadU(d, to + c), value) : value, d, to + c);
-  }
-  for (; c < width; ++c) to[c] = add ? to[c] + factor * from[c] : factor * from[c];
 }
 
 // Queries x keys [keys.begin, keys.end) of a key tile. Columns count from the tile's first key,
@@ -245,7 +228,7 @@ bool score_tile(const AttentionArgs<T>& args, const Tile& tile, const Right<T>& 
   const Segment& queries = args.queries[static_cast<size_t>(tile.b)];
   const StridedLeft<T> q{args.q + (queries.row + tile.queries.begin) * args.ldq + tile.h * args.Dk,
                          args.ldq};
-  multiply(q, from_column(keys, tile.from), tile.rows(), args.Dk, (tile.to - tile.from) / kLanes<T>,
+  multiply(q, from_column(keys, tile.from), tile.rows(), args.Dk, tile.to - tile.from,
            Result<T>{scores + tile.from, kScoreStride});
   if (args.bias != nullptr) add_bias(args, tile, scores, bias);
   for (int64_t i = 0; i < tile.rows(); ++i) {
