@@ -38,15 +38,17 @@ template <class T>
 TileCut forward_cut(const AttentionArgs<T>& args) {
   TileCut cut;
   cut.key_tile = args.key_tile > 0 ? std::min(args.key_tile, kMaxKeyTile) : kMaxKeyTile;
-  cut.query_tile = args.query_tile > 0 ? args.query_tile : 28;
-  cut.most_queries = kMostParts * cut.query_tile;
+  cut.query_tile = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 28 : 56;
+  // About 280 rows share a transposed key tile, yet leave a long sentence in pieces for many
+  // threads.
+  cut.most_queries =
+      std::min(kMostParts, std::max<int64_t>(280 / cut.query_tile, 1)) * cut.query_tile;
   return cut;
 }
 
 template <class T>
 TileCut backward_cut(const AttentionArgs<T>& args) {
   TileCut cut = forward_cut(args);
-  if (args.query_tile == 0) cut.query_tile = args.mask.causal ? 28 : 56;
   cut.most_queries = 0;
   for (const Segment& queries : args.queries)
     cut.most_queries = std::max(cut.most_queries, queries.count);

@@ -174,11 +174,12 @@ template <class T>
 HWY_INLINE void hide_outside(T* scores, int64_t from, int64_t to, Range seen) {
   const hn::ScalableTag<T> d;
   const auto hidden = hn::Set(d, -std::numeric_limits<T>::infinity());
+  const auto lanes = hn::Iota(d, T(0));  // from a number that varies it would go through memory
   const auto first = hn::Set(d, static_cast<T>(seen.begin)),
              end = hn::Set(d, static_cast<T>(seen.end));
   const auto hide = [&](int64_t begin, int64_t stop) HWY_ATTR {
     for (int64_t j = begin; j < stop; j += kLanes<T>) {
-      const auto column = hn::Iota(d, static_cast<T>(j));
+      const auto column = hn::Add(lanes, hn::Set(d, static_cast<T>(j)));
       const auto inside = hn::And(hn::Ge(column, first), hn::Lt(column, end));
       hn::StoreU(hn::IfThenElse(inside, hn::LoadU(d, scores + j), hidden), d, scores + j);
     }

@@ -30,13 +30,14 @@ HWY_INLINE void Philox(D d, uint32_t block, uint32_t position, uint64_t sample, 
   // its two halves side by side. What is left in the upper halves no product reads.
   const hn::RepartitionToWide<D> wide;
   const V m0 = hn::Set(d, 0xD2511F53u), m1 = hn::Set(d, 0xCD9E8D57u);
-  V even0 = hn::Iota(d, block), odd0 = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, even0)));
+  V even0 = hn::Add(hn::Iota(d, 0), hn::Set(d, block));  // Iota(d, block) would go through memory
+  V odd0 = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, even0)));
   V even1 = hn::Set(d, position), even2 = hn::Set(d, low), even3 = hn::Set(d, high);
   V odd1 = even1, odd2 = even2, odd3 = even3;
   const auto one_round = [&](V& c0, V& c1, V& c2, V& c3, V k0, V k1) HWY_ATTR {
     const auto a = hn::MulEven(c0, m0), b = hn::MulEven(c2, m1);
-    c0 = hn::Xor(hn::Shuffle2301(hn::BitCast(d, b)), hn::Xor(c1, k0));
-    c2 = hn::Xor(hn::Shuffle2301(hn::BitCast(d, a)), hn::Xor(c3, k1));
+    c0 = hn::Xor3(hn::Shuffle2301(hn::BitCast(d, b)), c1, k0);
+    c2 = hn::Xor3(hn::Shuffle2301(hn::BitCast(d, a)), c3, k1);
     c1 = hn::BitCast(d, b);
     c3 = hn::BitCast(d, a);
   };

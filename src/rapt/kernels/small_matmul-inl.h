@@ -33,12 +33,25 @@ inline constexpr size_t kBlockRows = kLanes<float> == 16 ? 14 : 6;
 // The three ways in which A lies: rows at any distance, rows at a distance that the compiler knows,
 // and transposed (rows side by side).
 template <class T>
-struct StridedLeft {
-  const T* data;
-  int64_t stride;
-  StridedLeft from(int64_t row) const { return {data + row * stride, stride}; }
-  HWY_INLINE T at(size_t row) const { return data[static_cast<int64_t>(row) * stride]; }
-  HWY_INLINE void advance() { ++data; }
+class StridedLeft {
+ public:
+  StridedLeft(const T* data, int64_t stride)
+      : near_(data), far_(data + kFar * stride), stride_(stride) {}
+  StridedLeft from(int64_t row) const { return {near_ + row * stride_, stride_}; }
+  HWY_INLINE T at(size_t row) const {
+    const int64_t i = static_cast<int64_t>(row);
+    return i < kFar ? near_[i * stride_] : far_[(i - kFar) * stride_];
+  }
+  HWY_INLINE void advance() {
+    ++near_;
+    ++far_;
+  }
+
+ private:
+  // Two pointers, so that the offsets of half a block's rows suffice: all of them fit registers.
+  static constexpr int64_t kFar = static_cast<int64_t>(kBlockRows / 2);
+  const T *near_, *far_;
+  int64_t stride_;
 };
 template <class T, int64_t kStride>
 struct FixedLeft {
@@ -131,7 +144,7 @@ HWY_INLINE void extend_row(T a, const V (&b)[kVectors], V (&sums)[kVectors]) {
 // compilers keep an array in registers only if every index is a constant early on.
 template <class Left, size_t kVectors, size_t... kRow, class T>
 HWY_NOINLINE void multiply_block(Left a, const T* HWY_RESTRICT b, int64_t stride, int64_t depth,
-                                 Result<T> c, int64_t last) {
+                                 const Result<T>& c, int64_t last) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   V sums[sizeof...(kRow)][kVectors];
@@ -161,16 +174,17 @@ HWY_NOINLINE void multiply_block(Left a, const T* HWY_RESTRICT b, int64_t stride
 }
 
 template <class T, class Left>
-using BlockFunction = void (*)(Left, const T*, int64_t, int64_t, Result<T>, int64_t);
+using BlockFunction = void (*)(Left, const T*, int64_t, int64_t, const Result<T>&, int64_t);
 
 template <class Left, size_t kVectors, size_t... kRow, class T>
-void multiply_rows(Left a, const T* b, int64_t stride, int64_t depth, Result<T> c, int64_t last,
-                   std::index_sequence<kRow...>) {
+void multiply_rows(Left a, const T* b, int64_t stride, int64_t depth, const Result<T>& c,
+                   int64_t last, std::index_sequence<kRow...>) {
   multiply_block<Left, kVectors, kRow...>(a, b, stride, depth, c, last);
 }
 
 template <class T, class Left, size_t kVectors, size_t kRows>
-void multiply_rows(Left a, const T* b, int64_t stride, int64_t depth, Result<T> c, int64_t last) {
+void multiply_rows(Left a, const T* b, int64_t stride, int64_t depth, const Result<T>& c,
+                   int64_t last) {
   multiply_rows<Left, kVectors>(a, b, stride, depth, c, last, std::make_index_sequence<kRows>());
 }
 
