@@ -1,15 +1,14 @@
 // rapt demo: the worked example, trained, translated and drawn.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
+#include "cli/flags.h"
+#include "cli/output.h"
 #include "cli/program.h"
 #include "cli/progress.h"
-#include "cli/words.h"
 #include "rapt/base/check.h"
-#include "rapt/decode/greedy.h"
+#include "rapt/decode/translator.h"
 #include "rapt/optim/optimizer.h"
 #include "rapt/show/heat_map.h"
 #include "rapt/text/words.h"
@@ -27,14 +26,8 @@ struct Options {
   std::string out = "demo";
 };
 
-std::vector<std::string> labels(const char* sentence) {
-  std::vector<std::string> words;
-  for (const std::string_view word : text::split_words(sentence)) words.emplace_back(word);
-  return words;
-}
-
-Translator make_translator(const Options& options, uint64_t seed) {
-  Translator t;
+decode::Translator make_translator(const Options& options, uint64_t seed) {
+  decode::Translator t;
   t.source =
       text::Vocabulary({"P", "我", "有", "一", "个", "好", "朋", "友", "零", "女"}, {.pad = 0});
   t.target =
@@ -50,13 +43,13 @@ Translator make_translator(const Options& options, uint64_t seed) {
   return t;
 }
 
-void learn(const Translator& t, const Options& options, const Globals& globals) {
+void learn(const decode::Translator& t, const Options& options, const Globals& globals) {
   data::PairCorpus corpus;
   for (size_t i = 0; i < std::size(kSources); ++i) {
     corpus.add(t.source.encode(kSources[i], "demo"), t.target.encode(kTargets[i], "demo"), i);
   }
   const auto optimizer = optim::make_sgd(nn::parameters(*t.model), {.momentum = 0.99});
-  ProgressPrinter printer(globals, 1);
+  ProgressPrinter printer(globals);
   train::fit(*t.model, corpus, *optimizer,
              {.epochs = options.epochs > 0 ? options.epochs
                         : options.official ? 100
@@ -67,22 +60,15 @@ void learn(const Translator& t, const Options& options, const Globals& globals) 
              [&](const train::Progress& progress) { printer.report(progress); });
 }
 
-Tensor ids(const std::vector<int32_t>& values) {
-  return Tensor::from(values, {static_cast<int64_t>(values.size())});
-}
-
 // One picture a kind and layer, a grid of its heads; the last layer's cross-attention also on a
 // terminal.
-void draw(const Translator& t, const std::vector<int32_t>& source,
+void draw(const decode::Translator& t, const std::vector<int32_t>& source,
           const std::vector<int32_t>& translated, const std::filesystem::path& folder,
           const Globals& globals) {
-  std::vector<int32_t> target = {t.model->config().start_id};
-  target.insert(target.end(), translated.begin(), translated.end());
-  models::Attentions attentions;
-  t.model->forward(ids(source), Rows::packed({static_cast<int64_t>(source.size())}), ids(target),
-                   Rows::packed({static_cast<int64_t>(target.size())}), attentions);
-  std::vector<std::string> source_words = labels(kSources[1]), target_words;
-  for (const int32_t id : target) target_words.push_back(t.target.word(id));
+  const std::vector<int32_t> read = decode::decoder_input(t, translated);
+  const models::Attentions attentions = decode::attentions_of(t, source, read);
+  const std::vector<std::string> source_words = decode::spellings(t.source, source),
+                                 target_words = decode::spellings(t.target, read);
   std::filesystem::create_directories(folder);
   const auto layers = [&](const char* name, const char* title, const std::vector<Tensor>& kind,
                           const std::vector<std::string>& rows,
@@ -102,26 +88,22 @@ void draw(const Translator& t, const std::vector<int32_t>& source,
          "target", "target");
   layers("cross", "Cross-attention", attentions.cross, target_words, source_words, "target",
          "source");
-  if (!globals.quiet && isatty(STDERR_FILENO) == 1) {
+  if (!globals.quiet && is_terminal()) {
     const auto maps = show::head_maps(attentions.cross.back(), 0, target_words, source_words);
-    const bool color = globals.color == "always" ||
-                       (globals.color == "auto" && std::getenv("NO_COLOR") == nullptr);
-    fmt::print(stderr, "{}",
-               show::to_terminal(
-                   std::span(maps).first(1),
-                   {.color = color ? show::TerminalColor::full : show::TerminalColor::none}));
+    const auto color = wants_color(globals) ? show::TerminalColor::full : show::TerminalColor::none;
+    message(show::to_terminal(std::span(maps).first(1), {.color = color}));
   }
 }
 
 int demo(const Options& options, const Globals& globals) {
   const std::filesystem::path out = options.out;
-  const Translator t = make_translator(options, globals.seed);
+  decode::check_model_folder(out / "model");
+  const decode::Translator t = make_translator(options, globals.seed);
   say(globals,
       fmt::format("{} parameters, {} sentences, {} spelling", nn::count_parameters(*t.model),
                   std::size(kSources), options.official ? "official" : "hand-built"));
   learn(t, options, globals);
-  std::filesystem::create_directories(out);
-  save_translator(t, out / "model");
+  decode::save_translator(t, out / "model");
   const std::vector<int32_t> source = t.source.encode(kSources[1], "demo");
   const std::vector<std::vector<int32_t>> sentences = {source};
   const decode::Decoded result = decode::greedy(*t.model, sentences).front();
@@ -131,7 +113,7 @@ int demo(const Options& options, const Globals& globals) {
   say(globals,
       fmt::format("wrote {} and {}", (out / "model").string(), (out / "attention").string()));
   say(globals, fmt::format("{} ->", kSources[1]));
-  fmt::print("{}\n", t.target.decode(result.ids));
+  print(t.target.decode(result.ids) + "\n");
   return 0;
 }
 
@@ -145,8 +127,10 @@ void add_demo(CLI::App& app, Globals& globals, Action& action) {
                  "The model around torch.nn.Transformer instead of the hand-built one");
   verb->add_option("--epochs", options->epochs,
                    "Passes over the two sentences (default: 20, official 100)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->type_name("N")
+      ->check(whole(1, int64_t{1} << 40));
   verb->add_option("--out", options->out, "Where the model and the pictures go")
+      ->type_name("DIR")
       ->capture_default_str();
   verb->footer("Example:\n  rapt demo --out demo");
   verb->callback([options, &globals, &action] {

@@ -1,8 +1,7 @@
 // rapt forward: runs a model on the tensors of a file.
 #include <fmt/format.h>
 
-#include <filesystem>
-
+#include "cli/flags.h"
 #include "cli/program.h"
 #include "rapt/base/check.h"
 #include "rapt/models/checkpoint.h"
@@ -19,39 +18,12 @@ struct Options {
   std::optional<uint64_t> train;
 };
 
-DType type_of(const models::TensorInfo& info) {
-  switch (info.type) {
-    case models::FileType::f64:
-      return DType::f64;
-    case models::FileType::f32:
-      return DType::f32;
-    case models::FileType::i64:
-      return DType::i64;
-    case models::FileType::i32:
-      return DType::i32;
-    default:
-      fail(ErrorKind::data, "forward: {}: expected a tensor of F32, F64, I32 or I64, got {}",
-           info.name, models::file_type_name(info.type));
-  }
-}
-
 int forward(const Options& options) {
   const models::JsonObject args =
       models::JsonObject::parse(options.args, "--args", {}, ErrorKind::usage);
   args.allow_only({"attentions"});
-  const models::SafetensorsFile file(options.in);
-  models::NamedTensors inputs;
-  std::optional<DType> type;  // of the float inputs: it decides what the model computes in
-  for (const models::TensorInfo& info : file.tensors()) {
-    const DType dtype = type_of(info);
-    if (is_float(dtype)) {
-      if (type && *type != dtype)
-        fail(ErrorKind::data, "forward: expected float inputs of one type, got F32 and F64");
-      type = dtype;
-    }
-    inputs.emplace_back(info.name, file.load(info, dtype));
-  }
-  const auto model = models::load_encoder_decoder(options.folder, type);
+  const models::NamedTensors inputs = models::read_inputs(options.in);
+  const auto model = models::load_encoder_decoder(options.folder, models::float_type(inputs));
   const auto outputs = with_error_kind(ErrorKind::data, options.in, [&] {
     return models::run(*model, inputs,
                        {.attentions = args.boolean_or("attentions", false),
@@ -72,18 +44,24 @@ void add_forward(CLI::App& app, Globals&, Action& action) {
   CLI::App* verb =
       app.add_subcommand("forward", "Run a model on the tensors of a safetensors file");
   verb->add_option("folder", options->folder, "A model folder: config.json and model.safetensors")
+      ->type_name("DIR")
       ->required();
   verb->add_option(
           "--in", options->in,
           "Inputs: src (B, Ts) and tgt (B, Tt), ids of I64 or I32; with --grad also d_output")
+      ->type_name("FILE")
       ->required();
   verb->add_option("--out", options->out,
                    "Where the outputs go: logits (B, Tt, V) and what else was asked for")
+      ->type_name("FILE")
       ->required();
   verb->add_option("--args", options->args,
-                   "JSON: {\"attentions\": true} adds the weights of all attentions");
+                   "JSON: {\"attentions\": true} adds the weights of all attentions")
+      ->type_name("JSON");
   verb->add_flag("--grad", options->grad, "Add grad.NAME for every parameter, from d_output");
-  verb->add_option("--train", options->train, "With dropout, by this seed");
+  verb->add_option("--train", options->train, "With dropout, by this seed")
+      ->type_name("SEED")
+      ->check(whole(0));
   verb->footer(
       "The type of the float inputs decides what is computed in; where all inputs are ids, the "
       "type of the weights does.\n"

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/output.h"
 #include "cli/program.h"
 #include "rapt/base/file.h"
 #include "rapt/models/checkpoint.h"
@@ -46,20 +47,21 @@ int inspect(const Options& options) {
     j["elements"] = elements;
     j["bytes"] = bytes;
     if (parameters) j["parameters"] = *parameters;
-    fmt::print("{}\n", j.dump(2));
+    print(fmt::format("{}\n", j.dump(2)));
     return 0;
   }
-  if (config) fmt::print("{}\n", models::config_text(*config));
+  if (config) print(fmt::format("{}\n", models::config_text(*config)));
   size_t width = 4;
   for (const models::TensorInfo& tensor : file.tensors())
     width = std::max(width, tensor.name.size());
   for (const models::TensorInfo& tensor : file.tensors()) {
-    fmt::print("{:<{}}  {:<5} ({})\n", tensor.name, width, models::file_type_name(tensor.type),
-               fmt::join(tensor.shape, ", "));
+    print(fmt::format("{:<{}}  {:<5} ({})\n", tensor.name, width,
+                      models::file_type_name(tensor.type), fmt::join(tensor.shape, ", ")));
   }
-  fmt::print("\n{} tensors, {} elements, {:.1f} MiB\n", file.tensors().size(), elements,
-             static_cast<double>(bytes) / 0x1p20);
-  if (parameters) fmt::print("{} parameters (tied ones once, without buffers)\n", *parameters);
+  print(fmt::format("\n{} tensors, {} elements, {:.1f} MiB\n", file.tensors().size(), elements,
+                    static_cast<double>(bytes) / 0x1p20));
+  if (parameters)
+    print(fmt::format("{} parameters (tied ones once, without buffers)\n", *parameters));
   return 0;
 }
 
@@ -69,7 +71,9 @@ void add_inspect(CLI::App& app, Globals&, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
       "inspect", "Show a model folder's configuration and tensors, or those of a safetensors file");
-  verb->add_option("path", options->path, "A model folder or a .safetensors file")->required();
+  verb->add_option("path", options->path, "A model folder or a .safetensors file")
+      ->type_name("PATH")
+      ->required();
   verb->add_flag("--json", options->json, "As JSON");
   verb->footer("Example:\n  rapt inspect demo/model --json");
   verb->callback([options, &action] { action = [options] { return inspect(*options); }; });

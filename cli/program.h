@@ -1,4 +1,4 @@
-// What the subcommands share: global flags, messages on stderr, and how a verb is added.
+// What the subcommands share: global flags, and how a verb is added.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -32,12 +32,5 @@ void add_translate(CLI::App& app, Globals& globals, Action& action);
 void add_inspect(CLI::App& app, Globals& globals, Action& action);
 void add_forward(CLI::App& app, Globals& globals, Action& action);
 void add_bench(CLI::App& app, Globals& globals, Action& action);
-
-// A line on stderr, unless --quiet; `note` only with -v.
-void say(const Globals& globals, const std::string& line);
-void note(const Globals& globals, const std::string& line);
-
-// "64M", "2G", "500000" as bytes; throws Error (usage) otherwise.
-int64_t parse_size(const std::string& text);
 
 }  // namespace rapt::cli

@@ -1,12 +1,43 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "cli/output.h"
+
 namespace rapt::cli {
+namespace {
+
+// Columns of the terminal; 80 where it does not say.
+int terminal_width() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::string numbers(const train::Progress& p) {
+  const double speed = p.seconds > 0 ? static_cast<double>(p.tokens) / p.seconds : 0;
+  const double left =
+      p.step > 0 ? p.seconds / static_cast<double>(p.step) * static_cast<double>(p.steps - p.step)
+                 : 0;
+  return fmt::format("epoch {:>{}}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", p.epoch,
+                     std::to_string(p.epochs).size(), p.epochs, p.loss, speed, duration(left));
+}
+
+// As much of a bar as fits beside `taken` columns, with the space after it.
+std::string bar(const train::Progress& p, int taken) {
+  const int width = std::min(24, terminal_width() - taken - 2);
+  if (width < 4) return "";
+  const auto full = static_cast<int>(p.step * width / std::max<int64_t>({1, p.step, p.steps}));
+  std::string text;
+  for (int i = 0; i < width; ++i) text += i < full ? "█" : "░";
+  return text + " ";
+}
+
+}  // namespace
 
 std::string duration(double seconds) {
   const int64_t s = std::llround(std::max(0.0, seconds));
@@ -14,54 +45,39 @@ std::string duration(double seconds) {
   return fmt::format("{:02}:{:02}", s / 60, s % 60);
 }
 
-ProgressPrinter::ProgressPrinter(const Globals& globals, int64_t plain_every_epochs)
-    : every_(std::max<int64_t>(1, plain_every_epochs)) {
+ProgressPrinter::ProgressPrinter(const Globals& globals) {
   if (globals.quiet || globals.progress == "none") {
     kind_ = Kind::none;
-  } else if (globals.progress == "bar" ||
-             (globals.progress == "auto" && isatty(STDERR_FILENO) == 1)) {
+  } else if (globals.progress == "bar" || (globals.progress == "auto" && is_terminal())) {
     kind_ = Kind::bar;
   }
 }
 
 ProgressPrinter::~ProgressPrinter() {
-  if (drawn_) fmt::print(stderr, "\n");
+  if (drawn_) message("\n");
 }
 
 void ProgressPrinter::report(const train::Progress& progress) {
+  if (kind_ == Kind::none) return;
   const bool epoch_ended = progress.batch == progress.batches;
-  if (kind_ == Kind::plain) {
-    if (epoch_ended && (progress.epoch % every_ == 0 || progress.epoch == progress.epochs))
-      draw(progress, true);
-  } else if (kind_ == Kind::bar) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!epoch_ended && now - last_ < std::chrono::milliseconds(100)) return;
-    last_ = now;
-    draw(progress, epoch_ended);
-  }
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::milliseconds pause(kind_ == Kind::bar ? 100 : 30'000);
+  if (!epoch_ended && now - last_ < pause) return;
+  last_ = now;
+  draw(progress, epoch_ended);
 }
 
-void ProgressPrinter::draw(const train::Progress& p, bool epoch_ended) {
-  const double speed = p.seconds > 0 ? static_cast<double>(p.tokens) / p.seconds : 0;
-  const double left =
-      p.step > 0 ? p.seconds / static_cast<double>(p.step) * static_cast<double>(p.steps - p.step)
-                 : 0;
-  const std::string numbers =
-      fmt::format("epoch {:>{}}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", p.epoch,
-                  std::to_string(p.epochs).size(), p.epochs, p.loss, speed, duration(left));
+void ProgressPrinter::draw(const train::Progress& progress, bool epoch_ended) {
+  std::string line = numbers(progress);
   if (kind_ == Kind::plain) {
-    fmt::print(stderr, "{}\n", numbers);
+    message(line + "\n");
     return;
   }
-  constexpr int kWidth = 24;
-  const int full =
-      p.steps == 0 ? kWidth : static_cast<int>(p.step * kWidth / std::max(p.step, p.steps));
-  std::string bar;
-  for (int i = 0; i < kWidth; ++i) bar += i < full ? "█" : "░";
-  // At the end of an epoch that is to be kept the line stays; otherwise the next one replaces it.
-  const bool keep = epoch_ended && (p.epoch % every_ == 0 || p.epoch == p.epochs);
-  fmt::print(stderr, "\r{} {}\x1b[K{}", bar, numbers, keep ? "\n" : "");
-  drawn_ = !keep;
+  // A line that is wider than the terminal could not be drawn over.
+  line.resize(std::min(line.size(), static_cast<size_t>(std::max(1, terminal_width() - 1))));
+  const std::string shown = bar(progress, static_cast<int>(line.size())) + line;
+  message(fmt::format("\r{}\x1b[K{}", shown, epoch_ended ? "\n" : ""));
+  drawn_ = !epoch_ended;
 }
 
 }  // namespace rapt::cli

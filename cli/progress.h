@@ -9,10 +9,14 @@
 
 namespace rapt::cli {
 
+// One line an epoch stays. In between, the bar moves ten times a second; plain lines come every
+// half minute.
 class ProgressPrinter {
  public:
-  ProgressPrinter(const Globals& globals, int64_t plain_every_epochs);
+  explicit ProgressPrinter(const Globals& globals);
   ~ProgressPrinter();
+  ProgressPrinter(const ProgressPrinter&) = delete;
+  ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
   // Called after every step.
   void report(const train::Progress& progress);
@@ -22,9 +26,8 @@ class ProgressPrinter {
   void draw(const train::Progress& progress, bool epoch_ended);
 
   Kind kind_ = Kind::plain;
-  int64_t every_;
   bool drawn_ = false;  // an unfinished line stands on the terminal
-  std::chrono::steady_clock::time_point last_{};
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 // "1:02:03" or "02:03".

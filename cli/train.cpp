@@ -1,109 +1,129 @@
 // rapt train: a translator from two aligned text files.
+#include "rapt/train/seq2seq.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
 
+#include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/program.h"
 #include "cli/progress.h"
-#include "cli/words.h"
 #include "rapt/base/check.h"
-#include "rapt/optim/optimizer.h"
-#include "rapt/optim/schedule.h"
-#include "rapt/train/seq2seq.h"
+#include "rapt/base/limits.h"
+#include "rapt/train/recipe.h"
 
 namespace rapt::cli {
 namespace {
 
-// The preset `small`, and what flags may change of it.
 struct Options {
   std::string source, target, out;
-  int64_t epochs = 30;
-  int64_t batch_tokens = 4096;
-  int64_t min_count = 1;
-  int64_t warmup = 100;
-  double rate = 1e-3;
-  double dropout = 0.1;
-  double label_smoothing = 0.1;
-  int64_t d_model = 256, nhead = 4, dim_feedforward = 1024, layers = 3;
-  int64_t max_len = 512;
+  std::string invalid_utf8 = "strict";
+  train::Recipe recipe = train::small_recipe();
+  int64_t layers = recipe.model.num_encoder_layers;
+  double dropout = recipe.model.dropout;
 };
 
-models::EncoderDecoderConfig configuration(const Options& options,
-                                           const data::PairVocabularies& words) {
-  models::EncoderDecoderConfig config;
-  config.src_vocab_size = words.source.size();
-  config.tgt_vocab_size = words.target.size();
-  config.d_model = options.d_model;
-  config.nhead = options.nhead;
-  config.dim_feedforward = options.dim_feedforward;
-  config.num_encoder_layers = config.num_decoder_layers = options.layers;
-  config.dropout = config.position_dropout = options.dropout;
-  config.max_len = options.max_len;
-  config.scale_embeddings = true;
-  config.tie_embeddings = models::TieEmbeddings::two;
-  config.pad_id = *words.target.special().pad;
-  config.start_id = *words.target.special().start;
-  config.end_id = *words.target.special().end;
-  config.unk_id = words.target.special().unk;
-  with_error_kind(ErrorKind::config, "train", [&] { config.check(); });
-  return config;
+// The text is read twice, for its words and for its sentences.
+void require_files(const Options& options) {
+  for (const std::string& path : {options.source, options.target}) {
+    std::error_code ignored;
+    const auto status = std::filesystem::status(path, ignored);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+        !std::filesystem::is_directory(status)) {
+      fail(ErrorKind::data,
+           "{}: expected a file, got a pipe or device; text is read twice, so write it to a file "
+           "first",
+           path);
+    }
+  }
 }
 
-// Embeddings that are tied to the projection and scaled by sqrt(d_model) begin with deviation 1 /
-// sqrt(d_model).
-void shrink_embeddings(const models::EncoderDecoder& model) {
-  const double deviation = 1 / std::sqrt(static_cast<double>(model.config().d_model));
-  model.visit(
-      [&](const NamedParameter& p) {
-        if (p.name != "source_embedding.weight" && p.name != "target_embedding.weight") return;
-        Tensor table = p.value();
-        float* value = table.data<float>();
-        for (int64_t i = 0; i < table.numel(); ++i) value[i] *= static_cast<float>(deviation);
-      },
-      "");
+data::PairCorpus read_corpus(const Options& options, data::PairVocabularies& words) {
+  const text::LineOptions lines{.invalid = options.invalid_utf8 == "replace"
+                                               ? text::InvalidUtf8::replace
+                                               : text::InvalidUtf8::refuse};
+  require_files(options);
+  words = data::build_vocabularies(options.source, options.target, options.recipe.words, lines);
+  return data::read_pairs(options.source, options.target, words.source, words.target,
+                          options.recipe.pairs(lines));
 }
 
-int train(const Options& options, const Globals& globals) {
-  const data::PairVocabularies words =
-      data::build_vocabularies(options.source, options.target, {.min_count = options.min_count});
-  const data::PairCorpus corpus =
-      data::read_pairs(options.source, options.target, words.source, words.target,
-                       {.max_source_words = options.max_len,
-                        .max_target_words = options.max_len - 1,
-                        .skip_too_long = true});
-  if (corpus.size() == 0)
-    fail(ErrorKind::data, "train: no pair of {} and {} is left to learn from", options.source,
-         options.target);
-  say(globals, fmt::format("{} pairs ({} with an empty side and {} too long left out), {} source "
-                           "and {} target words",
+int train(Options options, const Globals& globals) {
+  train::Recipe& recipe = options.recipe;
+  recipe.model.num_encoder_layers = recipe.model.num_decoder_layers = options.layers;
+  recipe.model.dropout = recipe.model.position_dropout = options.dropout;
+  recipe.fit.seed = globals.seed;
+  recipe.check();
+  decode::check_model_folder(options.out);
+  data::PairVocabularies words;
+  const data::PairCorpus corpus = read_corpus(options, words);
+  say(globals, fmt::format("{} pairs ({} with an empty side and {} too long left out), "
+                           "vocabularies of {} and {} entries",
                            corpus.size(), corpus.empty_pairs, corpus.too_long_pairs,
                            words.source.size(), words.target.size()));
-  Rng rng(globals.seed);
-  Translator translator;
-  translator.source = words.source;
-  translator.target = words.target;
-  translator.model = std::make_unique<models::EncoderDecoder>(configuration(options, words),
-                                                              nn::Init{.rng = &rng});
-  shrink_embeddings(*translator.model);
+  if (corpus.replaced > 0)
+    say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", corpus.replaced));
+  const decode::Translator translator = train::make_translator(recipe, std::move(words));
   say(globals, fmt::format("{} parameters", nn::count_parameters(*translator.model)));
-  const auto optimizer = optim::make_adamw(
-      nn::parameters(*translator.model),
-      {.beta2 = 0.98, .epsilon = 1e-9, .common = {.weight_decay = 0.01, .max_norm = 1}});
-  const optim::Schedule schedule{.rate = options.rate, .warmup = options.warmup};
+  const Interrupt interrupt;
+  recipe.fit.stop = [&] { return interrupt.signal() != 0; };
   {
-    ProgressPrinter printer(globals, 1);
-    train::fit(
-        *translator.model, corpus, *optimizer,
-        {.epochs = options.epochs,
-         .batches = {.tokens = options.batch_tokens, .like_length = true, .seed = globals.seed},
-         .label_smoothing = options.label_smoothing,
-         .seed = globals.seed,
-         .rate = [&](int64_t step) { return schedule.at(step + 1); }},
-        [&](const train::Progress& progress) { printer.report(progress); });
+    ProgressPrinter printer(globals);
+    train::learn(translator, corpus, recipe,
+                 [&](const train::Progress& progress) { printer.report(progress); });
   }
-  save_translator(translator, options.out);
-  say(globals, fmt::format("wrote {}", options.out));
-  return 0;
+  const int stopped_by = interrupt.signal();
+  decode::save_translator(translator, options.out);
+  say(globals, fmt::format("{}wrote {}", stopped_by == 0 ? "" : "stopped early; ", options.out));
+  return stopped_by == 0 ? 0 : 128 + stopped_by;
+}
+
+void add_model_flags(CLI::App& verb, Options& options) {
+  const Limits limits;
+  models::EncoderDecoderConfig& model = options.recipe.model;
+  const auto size = [&](const char* name, int64_t& value, int64_t low, int64_t high,
+                        const char* help) {
+    verb.add_option(name, value, help)
+        ->type_name("N")
+        ->check(whole(low, high))
+        ->capture_default_str();
+  };
+  size("--d-model", model.d_model, 1, limits.width, "Width of the model");
+  size("--nhead", model.nhead, 1, limits.width, "Attention heads; they divide the width");
+  size("--dim-feedforward", model.dim_feedforward, 1, limits.width,
+       "Hidden units of the feed-forward layers");
+  size("--layers", options.layers, 0, limits.layers, "Encoder layers, and decoder layers");
+  size("--max-len", model.max_len, 2, limits.positions,
+       "The most words of a sentence; pairs with longer ones are left out");
+  verb.add_option("--dropout", options.dropout, "In [0, 1)")
+      ->type_name("P")
+      ->check(fraction())
+      ->capture_default_str();
+}
+
+void add_learning_flags(CLI::App& verb, Options& options) {
+  train::Recipe& recipe = options.recipe;
+  const auto count = [&](const char* name, int64_t& value, int64_t low, const char* help) {
+    verb.add_option(name, value, help)
+        ->type_name("N")
+        ->check(whole(low, int64_t{1} << 40))
+        ->capture_default_str();
+  };
+  count("--epochs", recipe.fit.epochs, 1, "Passes over the pairs");
+  count("--batch-tokens", recipe.fit.batches.tokens, 1,
+        "Tokens of a step at most, source and target together");
+  count("--min-count", recipe.words.min_count, 1, "Rarer words become <unk>");
+  count("--warmup", recipe.schedule.warmup, 0, "Steps of a linear rise of the learning rate");
+  verb.add_option("--learning-rate", recipe.schedule.rate, "Of AdamW, constant after the warm-up")
+      ->type_name("RATE")
+      ->check(number_above_zero())
+      ->capture_default_str();
+  verb.add_option("--label-smoothing", recipe.fit.label_smoothing, "In [0, 1)")
+      ->type_name("P")
+      ->check(fraction())
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -112,47 +132,27 @@ void add_train(CLI::App& app, Globals& globals, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
       "train", "Train a translator from two aligned text files, words as tokens");
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
   verb->add_option("--source", options->source, "Text to translate from, one sentence a line")
+      ->type_name("FILE")
       ->required();
-  verb->add_option("--target", options->target, "The translations, line by line")->required();
+  verb->add_option("--target", options->target, "The translations, line by line")
+      ->type_name("FILE")
+      ->required();
   verb->add_option("--out", options->out,
-                   "The model folder to write; an old one is replaced at the end")
+                   "The model folder to write; an old model is replaced at the end")
+      ->type_name("DIR")
       ->required();
-  verb->add_option("--epochs", options->epochs, "Passes over the pairs")
-      ->check(positive)
+  verb->add_option("--invalid-utf8", options->invalid_utf8,
+                   "strict: an error; replace: U+FFFD, counted")
+      ->type_name("RULE")
+      ->check(one_of({"strict", "replace"}))
       ->capture_default_str();
-  verb->add_option("--batch-tokens", options->batch_tokens,
-                   "Tokens of a step, source and target together")
-      ->check(positive)
-      ->capture_default_str();
-  verb->add_option("--min-count", options->min_count, "Rarer words become <unk>")
-      ->check(positive)
-      ->capture_default_str();
-  verb->add_option("--learning-rate", options->rate, "Of AdamW, constant after the warm-up")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  verb->add_option("--warmup", options->warmup, "Steps of a linear rise of the learning rate")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  verb->add_option("--dropout", options->dropout, "In [0, 1)")->capture_default_str();
-  verb->add_option("--label-smoothing", options->label_smoothing, "In [0, 1)")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  verb->add_option("--d-model", options->d_model, "Width of the model")->capture_default_str();
-  verb->add_option("--nhead", options->nhead, "Attention heads")->capture_default_str();
-  verb->add_option("--dim-feedforward", options->dim_feedforward,
-                   "Hidden units of the feed-forward layers")
-      ->capture_default_str();
-  verb->add_option("--layers", options->layers, "Encoder layers, and decoder layers")
-      ->capture_default_str();
-  verb->add_option("--max-len", options->max_len,
-                   "The most words of a sentence; pairs with longer ones are left out")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20))
-      ->capture_default_str();
+  add_learning_flags(*verb, *options);
+  add_model_flags(*verb, *options);
   verb->footer(
-      "The defaults are the preset small.\nExample:\n  rapt train --source train.en --target "
-      "train.de --out model --epochs 20");
+      "The defaults are the preset small. Words are what stands between spaces and tabs.\n"
+      "SIGINT and SIGTERM stop after the step; the model as it is then is written.\n"
+      "Example:\n  rapt train --source train.en --target train.de --out model --epochs 20");
   verb->callback([options, &globals, &action] {
     action = [options, &globals] { return train(*options, globals); };
   });

@@ -1,106 +1,149 @@
 // rapt translate: one line out for each line in.
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <iostream>
 
+#include "cli/flags.h"
+#include "cli/output.h"
 #include "cli/program.h"
-#include "cli/words.h"
 #include "rapt/base/check.h"
-#include "rapt/decode/greedy.h"
-#include "rapt/text/lines.h"
+#include "rapt/decode/translator.h"
+#include "rapt/show/heat_map.h"
 
 namespace rapt::cli {
 namespace {
 
 struct Options {
   std::string folder;
+  std::string attention;
+  std::string invalid_utf8 = "strict";
   bool scores = false;
-  int64_t max_length = 0;
-  int64_t batch = 32;
+  decode::TranslateOptions translate;
 };
 
-// Lines that wait to be translated together.
-struct Pending {
-  std::vector<std::vector<int32_t>> sentences;
-  std::vector<int64_t> numbers;
+// Pictures of the last layer's cross-attention: FILE for one line of input, FILE with -1, -2 and on
+// before its ending for more.
+class Pictures {
+ public:
+  Pictures(const decode::Translator& translator, std::filesystem::path path)
+      : translator_(translator), path_(std::move(path)) {}
+
+  void add(const decode::Translation& translation) {
+    if (++lines_ == 1) {  // which name it gets is known when there is another line
+      first_ = translation;
+      return;
+    }
+    if (lines_ == 2) draw(first_, numbered(first_.line));
+    draw(translation, numbered(translation.line));
+  }
+
+  void finish() const {
+    if (lines_ == 1) draw(first_, path_);
+  }
+
+ private:
+  std::filesystem::path numbered(int64_t line) const {
+    std::filesystem::path path = path_;
+    return path.replace_filename(
+        fmt::format("{}-{}{}", path_.stem().string(), line, path_.extension().string()));
+  }
+
+  void draw(const decode::Translation& translation, const std::filesystem::path& path) const {
+    if (translation.source.empty()) return;  // nothing was looked at
+    const std::vector<int32_t> read = decode::decoder_input(translator_, translation.decoded.ids);
+    const std::vector<Tensor> layers =
+        decode::attentions_of(translator_, translation.source, read).cross;
+    if (layers.empty()) fail(ErrorKind::usage, "--attention: the model has no decoder layers");
+    const auto maps = show::head_maps(layers.back(), 0, decode::spellings(translator_.target, read),
+                                      decode::spellings(translator_.source, translation.source));
+    const show::HeatMapOptions options{
+        .title = fmt::format("Cross-attention, layer {}", layers.size() - 1),
+        .row_axis = "target",
+        .col_axis = "source"};
+    path.extension() == ".svg" ? show::write_svg(path, maps, options)
+                               : show::write_png(path, maps, options);
+  }
+
+  const decode::Translator& translator_;
+  std::filesystem::path path_;
+  int64_t lines_ = 0;
+  decode::Translation first_;
 };
 
-void flush_out() {
-  std::cout.flush();
-  if (!std::cout) throw Error("translate: cannot write to stdout");
-}
-
-void translate_batch(const Translator& translator, const Options& options, Pending& pending) {
-  const auto results =
-      decode::greedy(*translator.model, pending.sentences, {.max_length = options.max_length});
-  for (const decode::Decoded& result : results) {
-    if (options.scores) std::cout << fmt::format("{:.6f}\t", result.score);
-    std::cout << translator.target.decode(result.ids) << '\n';
-  }
-  flush_out();
-  pending = {};
-}
-
-int translate(const Options& options) {
-  const Translator translator = load_translator(options.folder);
-  const int64_t max_len = translator.model->config().max_len;
-  text::LineReader reader(std::cin, "stdin");
-  Pending pending;
-  bool all_translated = true;
-  const auto refuse = [&](const std::string& why) {
-    fmt::print(stderr, "rapt: {}\n", why);
-    all_translated = false;
-    pending.sentences.emplace_back();  // an empty line keeps the lines aligned
-  };
-  for (bool more = true; more;) {
-    try {
-      const auto line = reader.next();
-      more = line.has_value();
-      if (more) {
-        std::vector<int32_t> ids =
-            translator.source.encode(*line, fmt::format("stdin:{}", reader.number()));
-        if (static_cast<int64_t>(ids.size()) > max_len) {
-          refuse(
-              fmt::format("stdin:{}: {} words are more than the model's {} positions; nothing is "
-                          "printed for this line",
-                          reader.number(), ids.size(), max_len));
-        } else {
-          pending.sentences.push_back(std::move(ids));
-        }
-      }
-    } catch (const Error& error) {  // a bad line: the others are translated all the same
-      if (error.kind() != ErrorKind::data) throw;
-      refuse(error.what());
-    }
-    if (static_cast<int64_t>(pending.sentences.size()) >= options.batch ||
-        (!more && !pending.sentences.empty())) {
-      translate_batch(translator, options, pending);
-    }
-  }
-  return all_translated ? 0 : static_cast<int>(ErrorKind::data);
+int translate(const Options& options, const Globals& globals) {
+  const std::string ending = std::filesystem::path(options.attention).extension();
+  if (!options.attention.empty() && ending != ".png" && ending != ".svg")
+    fail(ErrorKind::usage, "--attention: expected a file that ends in .png or .svg, got {}",
+         options.attention);
+  const decode::Translator translator = decode::load_translator(options.folder);
+  text::LineReader reader(
+      std::cin, "stdin",
+      {.invalid = options.invalid_utf8 == "replace" ? text::InvalidUtf8::replace
+                                                    : text::InvalidUtf8::refuse});
+  Pictures pictures(translator, options.attention);
+  int64_t refused = 0;
+  decode::translate_lines(translator, reader, options.translate,
+                          [&](const decode::Translation& translation) {
+                            if (!translation.refused.empty()) {
+                              complain(translation.refused);
+                              ++refused;
+                            }
+                            if (options.scores)
+                              print(fmt::format("{:.6f}\t", translation.decoded.score));
+                            print(translation.text + "\n");
+                            flush_results();
+                            if (!options.attention.empty()) pictures.add(translation);
+                          });
+  if (std::ferror(stdin) != 0)  // which std::cin takes for the end
+    fail(ErrorKind::data, "stdin: reading fails after line {}", reader.number());
+  pictures.finish();
+  if (reader.replaced() > 0)
+    say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", reader.replaced()));
+  if (refused > 0)
+    say(globals, fmt::format("{} of {} lines were not translated; their lines are empty", refused,
+                             reader.number()));
+  return refused == 0 ? 0 : static_cast<int>(ErrorKind::data);
 }
 
 }  // namespace
 
-void add_translate(CLI::App& app, Globals&, Action& action) {
+void add_translate(CLI::App& app, Globals& globals, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* verb =
       app.add_subcommand("translate", "Translate standard input line by line with a trained model");
-  verb->add_option("folder", options->folder, "A model folder, as train writes it")->required();
+  verb->add_option("folder", options->folder, "A model folder, as train writes it")
+      ->type_name("DIR")
+      ->required();
   verb->add_flag("--scores", options->scores, "Put the log-probability and a tab before each line");
-  verb->add_option("--max-length", options->max_length,
+  verb->add_option("--max-length", options->translate.greedy.max_length,
                    "The most words of a translation (default: the model's positions)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
-  verb->add_option("--batch", options->batch,
-                   "Lines to translate at once; changes no result (default 32)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      ->type_name("N")
+      ->check(whole(1, int64_t{1} << 40));
+  verb->add_option("--batch", options->translate.batch,
+                   "Lines to translate at once; changes no result")
+      ->type_name("N")
+      ->check(whole(1, int64_t{1} << 20))
+      ->capture_default_str();
+  verb->add_option("--attention", options->attention,
+                   "Draw the last layer's cross-attention of each line: a .png or .svg, with the "
+                   "line's number before the ending where there are several lines")
+      ->type_name("FILE");
+  verb->add_option("--invalid-utf8", options->invalid_utf8,
+                   "strict: the line is refused; replace: U+FFFD, counted")
+      ->type_name("RULE")
+      ->check(one_of({"strict", "replace"}))
+      ->capture_default_str();
   verb->footer(
       "Prints one line for each line of the input, also for empty ones. A line that cannot be "
       "translated (an unknown word,\n"
       "more words than the model has positions, bad UTF-8) is named on stderr and gives an empty "
       "line; the exit code is then 5.\n"
       "Example:\n  echo 'ein Mann schläft .' | rapt translate model");
-  verb->callback([options, &action] { action = [options] { return translate(*options); }; });
+  verb->callback([options, &globals, &action] {
+    action = [options, &globals] { return translate(*options, globals); };
+  });
 }
 
 }  // namespace rapt::cli

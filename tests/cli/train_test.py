@@ -1,95 +1,206 @@
-"""rapt train: any two aligned text files, and what it says of bad ones."""
+"""rapt train: a model from any two aligned text files, and what it says of bad ones."""
 
 import hashlib
-import unittest
 import os
+import signal
+import subprocess
+import sys
+import unittest
 
-from program import TINY, ProgramTest, run
+from program import CLEAN, PROGRAM, TINY, TestCase, rapt, snapshot
 
 
-class Train(ProgramTest):
-    def test_writes_a_folder_that_translates(self):
-        model = self.train()
-        self.assertEqual(sorted(p.name for p in model.iterdir()),
+class Train(TestCase):
+    def test_writes_a_model_that_translates(self):
+        model = self.model("--epochs", "60", "--learning-rate", "0.01", "--dropout", "0")
+        self.assertEqual(sorted(snapshot(model)),
                          ["config.json", "model.safetensors", "source_vocabulary.txt", "target_vocabulary.txt"])
-        out = self.expect(0, "translate", model, stdin="a b c\nc\n")
-        self.assertEqual(out.count("\n"), 2)
+        result = rapt("translate", model, stdin="a b c\nc a a\n")
+        self.assertEqual(result.lines, ["x y z", "z x x"], result)
 
-    def test_a_loss_an_epoch_as_plain_lines(self):
-        a, b = self.corpus()
-        code, out, err = run("train", "--source", a, "--target", b, "--out", self.folder / "m", *TINY, "--epochs", "3")
-        self.assertEqual((code, out), (0, ""))
-        lines = [line for line in err.splitlines() if line.startswith("epoch")]
-        self.assertEqual(len(lines), 3)
-        for part in ("loss", "tokens/s", "left"):
-            self.assertIn(part, lines[0])
-        self.assertNotIn("\r", err)
+    def test_prints_a_loss_an_epoch_as_plain_lines_on_stderr(self):
+        result = self.train("--epochs", "3")
+        self.assertEqual((result.code, result.out), (0, ""))
+        lines = [line for line in result.err.splitlines() if line.startswith("epoch")]
+        self.assertEqual([line.split()[1] for line in lines], ["1/3", "2/3", "3/3"])
+        for line in lines:
+            self.assertRegex(line, r"^epoch \d/3  loss \d\.\d{4}  \d+ tokens/s  \d\d:\d\d left$")
+        self.assertNotIn("\r", result.err)
+        self.assertNotIn("\x1b", result.err)
+        self.assertNotIn("epoch", self.train("--progress", "none").err)
 
-    def test_a_missing_file_is_named(self):
-        a, b = self.corpus()
-        self.train(source=self.folder / "none.txt", target=b, code=5, says=["none.txt"])
+    def test_the_corpus_is_described(self):
+        self.assertIn("5 pairs (0 with an empty side and 0 too long left out), vocabularies of 7 and 7 entries",
+                      self.train().err)
+        self.assertIn("vocabularies of 5 and 5 entries", self.train("--min-count", "5").err)  # two are left to <unk>
 
-    def test_files_of_unequal_length_are_refused(self):
-        a, b = self.corpus(target="x y z\ny z\n")
-        self.train(source=a, target=b, code=5, says=["b.txt", "3"])
-        self.assertFalse((self.folder / "model").exists())
+    def test_contradicting_settings_are_3_before_the_corpus_is_read(self):
+        result = rapt("train", "--source", "none", "--target", "none", "--out", self.folder / "m", *TINY, "--nhead", "3")
+        self.assert_fails(result, 3, "nhead 3 does not divide d_model 16")
 
-    def test_an_empty_training_file_is_refused(self):
-        a, b = self.corpus("", "")
-        self.train(source=a, target=b, code=5, says=["a.txt"])
-
-    def test_R36_pairs_with_an_empty_side_are_left_out_together(self):
-        a, b = self.corpus("a b\n\nc\n", "x y\nz\n \n")
-        code, out, err = run("train", "--source", a, "--target", b, "--out", self.folder / "m", *TINY, "--epochs", "1")
-        self.assertEqual(code, 0, err)
-        self.assertIn("1 pairs (2 with an empty side", err)
-
-    def test_R40_invalid_utf8_is_refused_with_its_place(self):
-        for bad in (b"\xff", b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80"):
-            a, b = self.corpus(b"a b\nc " + bad + b"\n", "x\ny\n")
-            self.train(source=a, target=b, code=5, says=["a.txt:2"])
-
-    def test_R38_only_a_line_feed_ends_a_line(self):
-        a, b = self.corpus("a\u2028b\nc\u0085d \x0b e\n", "x\ny\n")
-        self.train(source=a, target=b)
-
-    def test_R39_crlf_and_lf_train_the_same_model(self):
-        models = []
-        for end in ("\n", "\r\n"):
-            a, b = self.corpus(f"a b{end}c{end}", f"x{end}y z{end}")
-            models.append(self.train(source=a, target=b, out="m" + str(len(end))))
-        for name in ("model.safetensors", "source_vocabulary.txt", "target_vocabulary.txt"):
-            self.assertEqual(*[(m / name).read_bytes() for m in models], name)
-
-    def test_a_line_of_a_megabyte_is_left_out_and_counted(self):
-        a, b = self.corpus("a b\n" + "a " * 500_000 + "\nc\n", "x\ny\nz\n")
-        code, out, err = run("train", "--source", a, "--target", b, "--out", self.folder / "m", *TINY, "--epochs", "1")
-        self.assertEqual(code, 0, err)
-        self.assertIn("1 too long", err)
+    def test_a_loss_that_is_not_finite_is_6_and_the_old_model_intact(self):
+        before = snapshot(self.model())
+        result = self.train("--learning-rate", "1e30", "--epochs", "9")
+        self.assertEqual(result.code, 6, result)
+        self.assertIn("rapt: training diverged", result.err)
+        self.assertEqual(snapshot(self.folder / "model"), before)
 
     def test_R43_threads_change_no_bit_of_a_model(self):
-        hashes = set()
-        for threads in ("1", "1", "2", "3"):
-            model = self.train("--threads", threads, out="m" + threads)
-            hashes.add(hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest())
+        hashes = {hashlib.sha256((self.model("--threads", threads, "--epochs", "5") / "model.safetensors").read_bytes())
+                  .hexdigest() for threads in ("1", "2", "3", "7", "1")}
         self.assertEqual(len(hashes), 1)
 
-    def test_an_old_model_is_replaced_as_a_whole_and_kept_when_training_fails(self):
-        model = self.train()
-        before = (model / "model.safetensors").read_bytes()
-        a, b = self.corpus("a\nb\n", "x\n")
-        self.train(source=a, target=b, code=5)
-        self.assertEqual((model / "model.safetensors").read_bytes(), before)
-        self.train("--seed", "5")
-        self.assertNotEqual((model / "model.safetensors").read_bytes(), before)
-        self.assertEqual([p.name for p in self.folder.iterdir() if p.suffix == ".tmp"], [])
+    def test_a_signal_stops_after_the_step_and_the_model_is_written(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.subTest(number):
+                running = subprocess.Popen(
+                    [PROGRAM, "train", "--source", self.file("a", "a b\n" * 50), "--target", self.file("b", "x y\n" * 50),
+                     "--out", self.folder / "model", *TINY, "--epochs", "1000000"], stderr=subprocess.PIPE, env=CLEAN)
+                line = b""
+                while not line.startswith(b"epoch"):  # it has begun
+                    line = running.stderr.readline()
+                    self.assertNotEqual(line, b"")
+                running.send_signal(number)
+                rest = running.communicate(timeout=60)[1]
+                self.assertEqual(running.returncode, code, rest)
+                self.assertIn(b"stopped early; wrote", rest)
+                self.assertEqual(rapt("translate", self.folder / "model", stdin="a b\n").code, 0)
+
+
+class BadCorpus(TestCase):
+    """Each is 5 with one line, and an old model is what it was."""
+
+    def setUp(self):
+        super().setUp()
+        self.before = snapshot(self.model())
+
+    def tearDown(self):
+        self.assertEqual(snapshot(self.folder / "model"), self.before)
+        self.assertEqual([path for path in self.folder.iterdir() if path.suffix == ".tmp"], [])
+
+    def test_a_missing_file_a_folder_and_a_pipe(self):
+        text = self.file("text", "a\n")
+        for source, target, named in ((self.folder / "none", text, "none"), (text, self.folder / "none", "none"),
+                                      (self.folder, text, "folder"), (text, "/dev/null", "/dev/null")):
+            with self.subTest(named):
+                self.assert_fails(rapt("train", "--source", source, "--target", target, "--out", self.folder / "model",
+                                       *TINY), 5, named)
+
+    def test_files_of_unequal_length_name_the_first_line_that_differs(self):
+        self.assert_fails(self.train(target="x\ny\n"), 5, "source.txt", "target.txt", "line 3", "5 lines in all")
+        self.assert_fails(self.train(source="a\n"), 5, "line 2")
+
+    def test_files_without_a_pair(self):
+        for source, target in (("", ""), ("\n\n", "x\ny\n"), ("  \n", "\t\n"), ("\ufeff", "")):
+            with self.subTest(repr((source, target))):
+                self.assert_fails(self.train(source=source, target=target), 5, "no sentence pair")
+
+    def test_R40_invalid_utf8_is_refused_with_line_and_byte(self):
+        for bad in (b"\xff", b"\xe9", b"\x8e", b"\xc0\xaf", b"\xed\xa0\x80", b"\xe2\x82"):
+            with self.subTest(bad):
+                self.assert_fails(self.train(source=b"a b\nc a" + bad + b"\n", target="x\ny\n"), 5,
+                                  "source.txt:2", "byte 4", "offset 7")
+        self.assert_fails(self.train(source="a", target=b"x\xe2\x82"), 5, "target.txt:1", "byte 2")
+
+    def test_all_pairs_too_long(self):
+        self.assert_fails(self.train(source="a " * 13, target="x"), 5, "1 too long")
+
+    def test_a_pair_over_the_batch(self):
+        result = self.train("--batch-tokens", "3")
+        self.assertEqual(result.code, 5, result)
+        self.assertRegex(result.err, r"rapt: batches: the pair of line \d has \d tokens, a batch may have 3")
+
+
+class OddText(TestCase):
+    def test_R36_pairs_with_an_empty_side_are_left_out_together(self):
+        result = self.train(source="a b\n\nc\n   \nb\n", target="x y\nz\n \ny\nx\n")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("2 pairs (3 with an empty side and 0 too long left out)", result.err)
+
+    def test_R38_only_a_line_feed_ends_a_line(self):
+        odd = "a\u0085b\u2028c\u2029d\ve\ff\rg\nb\n"
+        result = self.train(source=odd, target="x\ny\n")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("2 pairs", result.err)
+        words = (self.folder / "model" / "source_vocabulary.txt").read_bytes().decode().split("\n")
+        self.assertIn(odd.split("\n")[0], words)  # one word: only spaces and tabs separate
+
+    def test_R39_crlf_and_a_byte_order_mark_train_the_same_model(self):
+        plain = snapshot(self.model(source="a b\nc\n", target="x\ny z\n"))
+        for end, mark in (("\r\n", ""), ("\n", "\ufeff"), ("\r\n", "\ufeff")):
+            with self.subTest(end + mark):
+                other = self.model(source=mark + f"a b{end}c{end}", target=mark + f"x{end}y z{end}", out="other")
+                self.assertEqual(snapshot(other), plain)
+
+    def test_R40_invalid_utf8_is_replaced_and_counted_where_asked_for(self):
+        result = self.train("--invalid-utf8", "replace", source=b"a\xff b\nc\xe2\x82\n", target=b"x\n\x80y\n")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("3 invalid UTF-8 sequences became U+FFFD", result.err)
+        for side, words in (("source", ["a\ufffd", "b", "c\ufffd"]), ("target", ["x", "\ufffdy"])):
+            known = (self.folder / "model" / f"{side}_vocabulary.txt").read_text().split("\n")
+            self.assertEqual(sorted(known[4:-1]), sorted(words))
+
+    def test_R40_nul_is_a_character(self):
+        self.assertEqual(self.train(source=b"a\0b c\n", target="x\n").code, 0)
+        result = rapt("translate", self.folder / "model", stdin=b"a\0b c\n")
+        self.assertEqual(result.code, 0, result)
+
+    def test_R41_spellings_of_special_entries_are_words_that_nobody_knows(self):
+        self.assertEqual(self.train(source="<pad> a </s>\n", target="<s> x <unk>\n").code, 0)
+        for side in ("source", "target"):
+            words = (self.folder / "model" / f"{side}_vocabulary.txt").read_text().split("\n")
+            self.assertEqual(words[:4], ["<pad>", "<s>", "</s>", "<unk>"])
+            self.assertEqual(len(set(words)), len(words))
+
+    def test_a_line_of_a_megabyte_is_left_out_and_a_word_of_one_is_a_word(self):
+        result = self.train(source="a b\n" + "a " * 500_000 + "\nc\n", target="x\ny\nz\n")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("2 pairs (0 with an empty side and 1 too long left out)", result.err)
+        self.assertEqual(self.train(source="a b\n" + "a" * 1_000_000 + "\n", target="x\ny\n").code, 0)
+
+
+class Out(TestCase):
+    def test_an_old_model_is_replaced_as_a_whole(self):
+        before = snapshot(self.model())
+        self.model("--seed", "5", source="d e\n", target="v w\n")
+        after = snapshot(self.folder / "model")
+        for name in before:
+            self.assertNotEqual(before[name], after[name], name)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["model", "source.txt", "target.txt"])
+
+    def test_folders_above_it_are_made(self):
+        self.assertEqual(self.train(out="some/new/model").code, 0)
+        self.assertTrue((self.folder / "some/new/model/config.json").exists())
+
+    def test_what_is_no_model_is_never_replaced(self):
+        self.folder.joinpath("mine").mkdir()
+        note = self.file("mine/notes.txt", "mine")
+        self.assert_fails(self.train(out="mine"), 2, "mine", "notes.txt")
+        self.assert_fails(self.train(out="."), 2, "nothing but a model")
+        self.assert_fails(self.train(out="mine/notes.txt"), 2, "got a file")
+        self.assert_fails(self.train(out="mine/notes.txt/model"), 1, "notes.txt is not a folder")
+        self.assertEqual(note.read_text(), "mine")
 
     @unittest.skipIf(os.geteuid() == 0, "root may write anywhere")
-    def test_a_folder_that_cannot_be_written_is_an_error(self):
-        closed = self.folder / "closed"
-        closed.mkdir(mode=0o500)
-        self.train(out="closed/model", code=1, says=["closed"])
+    def test_a_folder_that_cannot_be_written_to_is_1_before_training(self):
+        self.folder.joinpath("closed").mkdir(mode=0o500)
+        self.assert_fails(self.train(out="closed/model"), 1, "closed")
 
-    def test_out_in_a_place_that_is_a_file_is_an_error(self):
-        self.file("taken", "text")
-        self.train(out="taken/model", code=1, says=["taken"])
+    @unittest.skipUnless(os.geteuid() == 0 and sys.platform == "linux", "mounting a small file system needs root")
+    def test_a_full_disk_is_1_and_the_old_model_intact(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", disk], capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest("a small file system cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", disk])
+        before = snapshot(self.model(out="disk/model"))
+        result = self.train("--d-model", "64", "--nhead", "4", out="disk/model")
+        self.assertEqual(result.code, 1, result)
+        self.assertRegex(result.err, r"rapt: cannot write .*No space left on device")
+        self.assertEqual(snapshot(disk / "model"), before)
+        self.assertEqual([p.name for p in disk.iterdir()], ["model"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,132 +1,166 @@
-"""rapt translate and inspect: one line out for each line in, whatever comes in."""
+"""rapt translate: one line out for each line in, whatever comes in."""
 
-import json
-import shutil
 import subprocess
+import unittest
 
-from program import RAPT, ProgramTest, run
+from program import CLEAN, PROGRAM, TestCase, edit_config, rapt
 
 
-class Translate(ProgramTest):
+class Translate(TestCase):
     def setUp(self):
         super().setUp()
-        self.model = self.train("--max-len", "8")
+        self.trained = self.model()
 
-    def change(self, key, value):
-        path = self.model / "config.json"
-        config = json.loads(path.read_text())
-        config[key] = value
-        if value is None:
-            del config[key]
-        path.write_text(json.dumps(config))
+    def translate(self, text, *flags):
+        return rapt("translate", self.trained, *flags, stdin=text)
+
+    def assert_alike_but(self, result, refused, *words):
+        """Exit 5, one line for each of the input, the refused one empty and named, the others as ever."""
+        self.assertEqual(result.code, 5, result)
+        complaints = [line for line in result.err.splitlines() if line.startswith("rapt: ")]
+        self.assertEqual(len(complaints), 1, result)
+        for word in words:
+            self.assertIn(word, complaints[0])
+        alone = self.translate("a\nb c\n")
+        self.assertEqual(result.lines, alone.lines[:refused] + [""] + alone.lines[refused:])
+
+    def test_the_same_input_gives_the_same_output(self):
+        self.assertEqual(self.translate("a b\n", "--scores").bytes, self.translate("a b\n", "--scores").bytes)
 
     def test_R36_empty_and_blank_lines_give_empty_ones(self):
-        for text, lines in (("", 0), ("\n", 1), ("   \n", 1), ("a\n\nb\n", 3), ("a b", 1)):
-            out = self.expect(0, "translate", self.model, stdin=text)
-            self.assertEqual(out.count("\n"), lines, repr(text))
-            self.assertEqual(len(out.splitlines()), lines)
-            for given, got in zip(text.split("\n"), out.split("\n")):
-                if not given.strip():
-                    self.assertEqual(got, "")
+        for text, lines in (("", 0), ("\n", 1), ("   \n", 1), ("\t", 1), ("a\n\nb\n", 3), ("a b", 1), ("\n\n\n", 3)):
+            with self.subTest(repr(text)):
+                result = self.translate(text)
+                self.assertEqual((result.code, result.err, len(result.lines)), (0, "", lines))
+                for given, got in zip(text.split("\n"), result.lines):
+                    if not given.strip():
+                        self.assertEqual(got, "")
 
-    def test_batch_and_threads_change_no_translation(self):
-        text = "".join(line + "\n" for line in ["a b c", "", "c c", "b", "a a a a a", "unknown words"] * 7)
-        outs = {self.expect(0, "translate", self.model, "--batch", batch, "--threads", threads, "--scores", stdin=text)
-                for batch in (1, 2, 7, 32, 1024) for threads in (1, 2)}
-        self.assertEqual(len(outs), 1)
+    def test_R37_a_line_over_the_limit_is_named_and_ten_lines_come_out(self):
+        lines = ["a b"] * 10
+        lines[3] = "a " * 5000
+        result = self.translate("\n".join(lines) + "\n")
+        self.assertEqual(result.code, 5)
+        self.assertIn("rapt: stdin:4: the line has 5000 words, the model takes 12", result.err)
+        self.assertEqual(len(result.lines), 10)
+        self.assertEqual({line for i, line in enumerate(result.lines) if i != 3}, set(self.translate("a b\n").lines))
+        self.assertEqual(result.lines[3], "")
 
-    def test_an_unknown_word_without_unk_is_named_and_the_rest_translated(self):
-        self.expect(0, "translate", self.model, stdin="a nosuchword\n")
-        self.change("unk_id", None)
-        out = self.expect(5, "translate", self.model, stdin="a\nnosuchword b\nb\n", says=["stdin:2", "nosuchword"])
-        self.assertEqual(out.count("\n"), 3)
-        self.assertEqual(out.split("\n")[1], "")
+    def test_R24_as_many_words_as_the_model_has_positions_and_one_more(self):
+        full = " ".join(["a"] * 12)
+        self.assertEqual(self.translate(full + "\n").code, 0)
+        self.assert_alike_but(self.translate(f"a\n{full} a\nb c\n"), 1, "stdin:2", "13 words", "12")
 
-    def test_R24_a_line_longer_than_the_model_is_named_and_the_rest_translated(self):
-        limit = " ".join(["a"] * 8)
-        out = self.expect(0, "translate", self.model, stdin=limit + "\n")
-        out = self.expect(5, "translate", self.model, stdin=f"a\n{limit} a\nb\n", says=["stdin:2", "9 words", "8 positions"])
-        self.assertEqual(out.count("\n"), 3)
-        self.assertEqual(out.split("\n")[1], "")
+    def test_R38_only_a_line_feed_ends_a_line(self):
+        for odd in ("\u0085", "\u2028", "\u2029", "\v", "\f", "a\rb"):
+            result = self.translate(f"a {odd} b\nb\n")
+            self.assertEqual((result.code, len(result.lines)), (0, 2), odd)
 
-    def test_a_line_of_a_megabyte_is_named(self):
-        out = self.expect(5, "translate", self.model, stdin="a " * 500_000 + "\nb\n", says=["stdin:1"])
-        self.assertEqual(out.count("\n"), 2)
+    def test_R39_crlf_and_a_byte_order_mark_change_nothing(self):
+        plain = self.translate("a b\n\nc\n", "--scores").bytes
+        for text in ("a b\r\n\r\nc\r\n", "\ufeffa b\n\nc\n", "\ufeffa b\r\n\r\nc"):
+            self.assertEqual(self.translate(text, "--scores").bytes, plain)
 
-    def test_R40_invalid_utf8_is_named_and_the_rest_translated(self):
-        out = self.expect(5, "translate", self.model, stdin=b"a\n\xff b\nb\n", says=["stdin:2"])
-        self.assertEqual(out.count("\n"), 3)
+    def test_R40_a_line_that_is_not_utf8_is_named_and_the_rest_translated(self):
+        for bad in (b"\xff", b"\xe9", b"\x8e", b"\xc0\xaf", b"\xed\xa0\x80", b"\xe2\x82"):
+            with self.subTest(bad):
+                self.assert_alike_but(self.translate(b"a\nc " + bad + b"\nb c\n"), 1, "stdin:2", "byte 3", "offset 4")
+        self.assert_alike_but(self.translate(b"a\nb c\nc\xe2\x82"), 2, "stdin:3", "byte 2")
 
-    def test_R42_a_closed_output_is_an_error_not_a_crash(self):
-        process = subprocess.Popen([RAPT, "translate", str(self.model), "--batch", "1"], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        process.stdout.close()
-        try:
-            process.stdin.write(b"a b\n" * 1000)
-            process.stdin.close()
-        except BrokenPipeError:
-            pass
-        code = process.wait(60)
-        process.stderr.close()
-        self.assertEqual(code, 1)
+    def test_R40_invalid_utf8_is_replaced_and_counted_where_asked_for(self):
+        result = self.translate(b"a \xff\nb\n", "--invalid-utf8", "replace")
+        self.assertEqual((result.code, len(result.lines)), (0, 2))
+        self.assertIn("1 invalid UTF-8 sequences became U+FFFD", result.err)
+        self.assertEqual(result.bytes, self.translate("a \ufffd\nb\n").bytes)
 
-    def test_R50_truncated_weights_are_refused(self):
-        weights = self.model / "model.safetensors"
-        whole = weights.read_bytes()
-        for cut in (0, 7, 8, 100, len(whole) // 2, len(whole) - 1):
-            weights.write_bytes(whole[:cut])
-            self.expect(4, "translate", self.model, stdin="a\n", says=["model.safetensors"])
+    def test_an_unknown_word_is_unk_or_where_there_is_none_an_error_of_its_line(self):
+        self.assertEqual(self.translate("a nosuchword\n").code, 0)
+        self.assertEqual(self.translate("a nosuchword\n").out, self.translate("a <unk>\n").out)
+        edit_config(self.trained, unk_id=None)
+        self.assert_alike_but(self.translate("a\nnosuchword b\nb c\n"), 1, "stdin:2", 'nosuchword')
 
-    def test_R53_R54_R55_R56_hostile_weights_are_refused(self):
-        weights = self.model / "model.safetensors"
-        entry = lambda begin, end, shape="[1]": f'{{"dtype":"F32","shape":{shape},"data_offsets":[{begin},{end}]}}'
-        headers = {
-            "claims more than there is": (2**63).to_bytes(8, "little"),
-            "a name twice": f'{{"w":{entry(0, 4)},"w":{entry(4, 8)}}}',
-            "overlap": f'{{"v":{entry(0, 4)},"w":{entry(0, 4)}}}',
-            "a hole": f'{{"v":{entry(0, 4)},"w":{entry(20, 24)}}}',
-            "shape and bytes": f'{{"w":{entry(0, 8, "[1024,1024]")}}}',
-            "overflow": f'{{"w":{entry(0, 8, "[4398046511105,4398046511105]")}}}',
-            "nested": "[" * 100_000,
-        }
-        for what, header in headers.items():
-            with self.subTest(what):
-                data = header if isinstance(header, bytes) else len(header).to_bytes(8, "little") + header.encode() + b"\0" * 8
-                weights.write_bytes(data)
-                self.expect(4, "translate", self.model, stdin="a\n", says=["model.safetensors"])
-                self.expect(4, "inspect", self.model, says=["model.safetensors"])
+    def test_control_entries_are_words_that_nobody_knows(self):
+        self.assertEqual(self.translate("a </s> b\n").out, self.translate("a nosuchword b\n").out)
 
-    def test_a_bad_model_folder_is_4(self):
-        self.expect(4, "translate", self.folder / "none", stdin="a\n", says=["none"])
-        self.expect(4, "translate", self.file("a file", "x"), stdin="a\n", says=["a file"])
-        self.change("nhead", 3)
-        self.change("d_qk", None)
-        self.expect(4, "translate", self.model, stdin="a\n", says=["nhead 3 does not divide d_model 16"])
+    def test_a_line_of_a_megabyte(self):
+        self.assert_alike_but(self.translate("a\n" + "a " * 500_000 + "\nb c\n"), 1, "stdin:2", "500000 words")
+        result = self.translate("a\n" + "a" * 1_000_000 + "\n")  # one word
+        self.assertEqual((result.code, len(result.lines)), (0, 2))
 
-    def test_a_missing_vocabulary_is_named(self):
-        (self.model / "source_vocabulary.txt").unlink()
-        self.expect(4, "translate", self.model, stdin="a\n", says=["source_vocabulary.txt"])
+    def test_a_line_without_end_is_refused_as_one(self):
+        self.assert_alike_but(self.translate("a\n" + "a" * 17_000_000 + "\nb c\n"), 1, "stdin:2", "longer than 16000000 bytes")
 
-    def test_inspect_counts_parameters_and_lists_tensors(self):
-        text = self.expect(0, "inspect", self.model)
-        as_json = json.loads(self.expect(0, "inspect", self.model, "--json"))
-        self.assertIn("projection.weight", text)
-        self.assertIn(f"{as_json['parameters']} parameters", text)
-        self.assertEqual(as_json["config"]["d_model"], 16)
-        alone = json.loads(self.expect(0, "inspect", self.model / "model.safetensors", "--json"))
-        self.assertEqual(alone["tensors"], as_json["tensors"])
+    def test_refused_lines_are_counted_at_the_end(self):
+        result = self.translate(b"\xff\na\n\xff")
+        self.assertIn("2 of 3 lines were not translated", result.err)
+        self.assertNotIn("of 3 lines", self.translate(b"\xff\na\n\xff", "--quiet").err)
+
+    def test_R31_R43_neither_batch_nor_threads_change_a_translation_or_score(self):
+        lines = ["a b c", "", "c c", "b", "a a a a a", "unknown words", "a b c a b c a b c a b c"] * 7
+        outputs = {self.translate("\n".join(lines), "--batch", batch, "--threads", threads, "--scores").bytes
+                   for batch in (1, 2, 7, 32, 1024) for threads in (1, 2, 3)}
+        self.assertEqual(len(outputs), 1)
+
+    def test_scores_are_log_probabilities_before_a_tab(self):
+        plain, scored = self.translate("a b\n\n"), self.translate("a b\n\n", "--scores")
+        scores, texts = zip(*(line.split("\t") for line in scored.lines))
+        self.assertEqual(list(texts), plain.lines)
+        self.assertLess(float(scores[0]), 0)
+        self.assertEqual(float(scores[1]), 0)
+
+    def test_max_length_bounds_the_words(self):
+        for limit in (1, 2, 12):
+            for line in self.translate("a b c\nb\n", "--max-length", limit).lines:
+                self.assertLessEqual(len(line.split()), limit)
+
+    def test_lines_come_out_while_input_is_still_open(self):
+        running = subprocess.Popen([PROGRAM, "translate", self.trained, "--batch", "1"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, env=CLEAN)
+        for _ in range(3):
+            running.stdin.write(b"a b\n")
+            running.stdin.flush()
+            self.assertTrue(running.stdout.readline().endswith(b"\n"))
+        running.communicate()
+        self.assertEqual(running.returncode, 0)
 
 
-class Demo(ProgramTest):
-    def test_prints_the_translation_alone_and_draws_all_three_kinds(self):
-        for spelling in ((), ("--official", "--epochs", "60")):
-            out = self.expect(0, "demo", "--out", self.folder / "demo", *spelling)
-            self.assertEqual(out, "i have zero girl friend .\n")
-            pictures = sorted(p.name for p in (self.folder / "demo" / "attention").iterdir())
-            self.assertEqual(len(pictures), 18)
-            for kind in ("encoder_self", "decoder_self", "cross"):
-                data = (self.folder / "demo" / "attention" / f"{kind}_layer5.png").read_bytes()
-                self.assertTrue(data.startswith(b"\x89PNG"))
-            again = self.expect(0, "translate", self.folder / "demo" / "model", stdin="我 有 零 个 女 朋 友\n")
-            self.assertEqual(again, out)
-            shutil.rmtree(self.folder / "demo")
+class Attention(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.trained = self.model()
+
+    def draw(self, text, name):
+        return rapt("translate", self.trained, "--attention", self.folder / name, stdin=text)
+
+    def pictures(self):
+        return sorted(p.name for p in self.folder.iterdir() if p.suffix in (".png", ".svg"))
+
+    def test_one_line_gives_one_picture_with_its_words(self):
+        result = self.draw("a b q\n", "look.svg")
+        self.assertEqual((result.code, len(result.lines)), (0, 1), result)
+        picture = (self.folder / "look.svg").read_text()
+        for word in ("a", "b", "&lt;unk&gt;", "&lt;s&gt;", *result.lines[0].split()):
+            self.assertIn(f">{word}<".replace("<unk>", "&lt;unk&gt;"), picture)
+        self.assertIn("head 1", picture)
+        self.draw("a", "look.png")
+        self.assertTrue((self.folder / "look.png").read_bytes().startswith(b"\x89PNG"))
+        self.assertEqual(self.pictures(), ["look.png", "look.svg"])
+
+    def test_several_lines_give_one_each_under_the_lines_number(self):
+        self.assertEqual(self.draw("a\n\nb c\nc\n", "look.svg").code, 0)
+        self.assertEqual(self.pictures(), ["look-1.svg", "look-3.svg", "look-4.svg"])
+
+    def test_the_translation_may_fill_all_positions(self):
+        self.assertEqual(self.draw("a b c a b c a b c a b c\n", "look.svg").code, 0)
+        self.assertEqual(self.pictures(), ["look.svg"])
+
+    def test_other_endings_and_places_are_errors(self):
+        result = self.draw("a\n", "look.gif")
+        self.assert_fails(result, 2, ".png or .svg", "look.gif")
+        result = self.draw("a\n", "none/look.svg")
+        self.assertEqual(result.code, 1, result)
+        self.assertIn("none", result.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -304,6 +304,15 @@ TEST(EncoderDecoder, IsInitialisedAsPyTorchInitialisesBothSpellings) {
   for (const double v : values_of(hand["source_embedding.weight"])) squares += v * v;
   EXPECT_NEAR(squares / 3200, 1, 0.1);
   EXPECT_EQ(largest(hand["encoder.layers.0.self_attention_norm.weight"]), 1);
+  config.layout = "rapt";
+  config.scale_embeddings = true;
+  config.tie_embeddings = TieEmbeddings::two;
+  auto scaled = named(make_model(config, DType::f64));
+  for (const char* name : {"source_embedding.weight", "target_embedding.weight"}) {
+    squares = 0;
+    for (const double v : values_of(scaled[name])) squares += v * v;
+    EXPECT_NEAR(squares / static_cast<double>(scaled[name].numel()) * 64, 1, 0.1) << name;
+  }
 }
 
 TEST(EncoderDecoderConfig, SettingsThatCannotBeAreNamed) {

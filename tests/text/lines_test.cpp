@@ -126,6 +126,26 @@ TEST(LineReader, LongLinesAreReadUpToTheLimit) {
   EXPECT_EQ(message, "input:2: the line is longer than 10 bytes");
 }
 
+TEST(LineReader, GoesOnAfterALineThatIsTooLong) {
+  LineOptions options;
+  options.limits.line_bytes = 10;
+  const std::string long_line(200'000, 'x');
+  for (const std::string& text : {std::string("0123456789x"), long_line}) {
+    std::istringstream input("a\n" + text + "\nb\n");
+    LineReader reader(input, "input", options);
+    EXPECT_EQ(reader.next(), "a");
+    error_of([&] { reader.next(); });
+    EXPECT_EQ(reader.number(), 2);
+    EXPECT_EQ(reader.next(), "b");
+    EXPECT_EQ(reader.number(), 3);
+    EXPECT_FALSE(reader.next());
+  }
+  std::istringstream last(long_line);
+  LineReader reader(last, "input", options);
+  error_of([&] { reader.next(); });
+  EXPECT_FALSE(reader.next());
+}
+
 // An endless line must be refused long before it ends.
 TEST(LineReader, EndlessLineIsRefusedAtTheLimit) {
   struct Endless : std::streambuf {

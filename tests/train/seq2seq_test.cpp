@@ -97,6 +97,27 @@ TEST(Fit, TheSameRunGivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
+TEST(Fit, StopsAfterTheStepWhereItIsTold) {
+  const data::PairCorpus corpus = reversed_pairs(40);
+  const auto steps_of = [&](int64_t epochs, std::function<bool()> stop) {
+    models::EncoderDecoder model = make_model(learning_config(), DType::f32);
+    const auto optimizer = optim::make_adam(nn::parameters(model));
+    FitOptions options{.epochs = epochs,
+                       .batches = {.pairs = 10},
+                       .rate = [](int64_t) { return 1e-3; },
+                       .stop = std::move(stop)};
+    fit(model, corpus, *optimizer, options, nullptr);
+    return std::pair(optimizer->steps(), values(model));
+  };
+  int asked = 0;
+  const auto [steps, weights] = steps_of(3, [&] { return ++asked == 4; });
+  EXPECT_EQ(steps, 4);
+  const auto [whole, same] = steps_of(1, nullptr);
+  EXPECT_EQ(whole, 4);
+  for (size_t i = 0; i < weights.size(); ++i)
+    EXPECT_EQ(testing::values_of(weights[i]), testing::values_of(same[i]));
+}
+
 TEST(TrainStep, ALossThatIsNotFiniteLeavesTheModelAlone) {
   const data::PairCorpus corpus = reversed_pairs(5);
   models::EncoderDecoder model = make_model(learning_config(), DType::f32);

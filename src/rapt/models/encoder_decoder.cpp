@@ -50,6 +50,18 @@ void draw_as_torch(const nn::Module& stack, Rng& rng) {
       "");
 }
 
+// A table that is scaled by sqrt(C) begins with deviation 1 / sqrt(C): its sums with the positions
+// are those of a table that is not scaled, and it can be the projection as well.
+void shrink_for_scaling(const nn::Embedding& embedding, int64_t C) {
+  Tensor table = embedding.table().value();
+  const double deviation = 1 / std::sqrt(static_cast<double>(C));
+  dispatch_float(table.dtype(), "Init", [&](auto tag) {
+    using T = decltype(tag);
+    T* x = table.data<T>();
+    for (int64_t i = 0; i < table.numel(); ++i) x[i] *= static_cast<T>(deviation);
+  });
+}
+
 }  // namespace
 
 EncoderDecoderConfig EncoderDecoderConfig::hand_built(int64_t src_vocab_size,
@@ -144,6 +156,11 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderConfig& config, const nn::Ini
           config_.tie_embeddings == TieEmbeddings::none
               ? nn::Linear(config_.d_model, config_.tgt_vocab_size, config_.projection_bias, init)
               : nn::Linear(target_embedding_.table(), config_.projection_bias, init)) {
+  if (config_.scale_embeddings && init.rng != nullptr) {
+    shrink_for_scaling(source_embedding_, config_.d_model);
+    if (config_.tie_embeddings != TieEmbeddings::three)
+      shrink_for_scaling(target_embedding_, config_.d_model);
+  }
   if (config_.layout == "torch" && init.rng != nullptr) {
     draw_as_torch(encoder_, *init.rng);
     draw_as_torch(decoder_, *init.rng);

@@ -68,7 +68,8 @@ class EncoderDecoder : public nn::Module {
  public:
   // Weights as PyTorch initialises the two spellings: hand_built (and rapt) by each module's
   // default; torch with Xavier uniform matrices in the core and zero biases of its attentions. With
-  // init.rng null all weights are zero, to be loaded.
+  // scale_embeddings the tables have deviation 1 / sqrt(d_model). With init.rng null all weights
+  // are zero, to be loaded.
   EncoderDecoder(const EncoderDecoderConfig& config, const nn::Init& init);
 
   // source (Ns) and target (Nt) i32 ids -> logits (Nt, V). `source_mask` hides source tokens from

@@ -2,6 +2,7 @@
 
 #include "rapt/base/checked.h"
 #include "rapt/models/checkpoint.h"
+#include "rapt/models/safetensors.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt::models {
@@ -37,12 +38,60 @@ Ids ids_of(const NamedTensors& inputs, const std::string& name, int32_t pad_id) 
   return {flat, Rows::equal(B, T), Mask::keep(keep), B, T};
 }
 
-void add_layers(NamedTensors& outputs, const char* name, const std::vector<Tensor>& layers) {
-  for (size_t l = 0; l < layers.size(); ++l)
-    outputs.emplace_back(fmt::format("{}.{}", name, l), layers[l]);
+// The weights of an attention, (B, H, Tq, Tk) each. A batch without sentences does not know their
+// lengths: its empty tensors get the shape that the inputs had.
+void add_layers(NamedTensors& outputs, const char* name, const std::vector<Tensor>& layers,
+                int64_t B, int64_t Tq, int64_t Tk) {
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const Tensor& weights = layers[l];
+    outputs.emplace_back(
+        fmt::format("{}.{}", name, l),
+        B > 0 ? weights : Tensor::empty({B, weights.dim(1), Tq, Tk}, weights.dtype()));
+  }
+}
+
+DType type_of(const TensorInfo& info, const std::filesystem::path& path) {
+  switch (info.type) {
+    case FileType::f64:
+      return DType::f64;
+    case FileType::f32:
+      return DType::f32;
+    case FileType::i64:
+      return DType::i64;
+    case FileType::i32:
+      return DType::i32;
+    default:
+      fail(ErrorKind::data, "{}: {}: expected a tensor of F64, F32, I64 or I32, got {}",
+           path.string(), info.name, file_type_name(info.type));
+  }
 }
 
 }  // namespace
+
+NamedTensors read_inputs(const std::filesystem::path& path) {
+  try {
+    const SafetensorsFile file(path);
+    NamedTensors inputs;
+    for (const TensorInfo& info : file.tensors())
+      inputs.emplace_back(info.name, file.load(info, type_of(info, path)));
+    return inputs;
+  } catch (const Error& error) {  // a file of this kind is a model's elsewhere
+    throw Error(error.what(), error.kind() == ErrorKind::model ? ErrorKind::data : error.kind());
+  }
+}
+
+std::optional<DType> float_type(const NamedTensors& inputs) {
+  std::optional<DType> type;
+  for (const auto& [name, tensor] : inputs) {
+    if (!is_float(tensor.dtype())) continue;
+    if (type && *type != tensor.dtype()) {
+      fail(ErrorKind::data, "forward: expected float inputs of one type, got F32 and F64 ({})",
+           name);
+    }
+    type = tensor.dtype();
+  }
+  return type;
+}
 
 NamedTensors run(const EncoderDecoder& model, const NamedTensors& inputs,
                  const RunOptions& options) {
@@ -55,6 +104,7 @@ NamedTensors run(const EncoderDecoder& model, const NamedTensors& inputs,
             target = ids_of(inputs, "tgt", model.config().pad_id);
   RAPT_CHECK(source.B == target.B, "forward: expected as many rows of tgt as of src, got {} and {}",
              target.B, source.B);
+  if (options.gradients) input(inputs, "d_output");  // before the work
   Gradients gradients;
   Attentions attentions;
   const PassOptions pass{.training = options.training,
@@ -70,9 +120,9 @@ NamedTensors run(const EncoderDecoder& model, const NamedTensors& inputs,
   const Shape whole{target.B, target.T, model.config().tgt_vocab_size};
   NamedTensors outputs;
   outputs.emplace_back("logits", flat.detach().reshape(whole));
-  add_layers(outputs, "encoder_attentions", attentions.encoder);
-  add_layers(outputs, "decoder_attentions", attentions.decoder);
-  add_layers(outputs, "cross_attentions", attentions.cross);
+  add_layers(outputs, "encoder_attentions", attentions.encoder, source.B, source.T, source.T);
+  add_layers(outputs, "decoder_attentions", attentions.decoder, target.B, target.T, target.T);
+  add_layers(outputs, "cross_attentions", attentions.cross, target.B, target.T, source.T);
   if (options.gradients) {
     const Tensor& d_output = input(inputs, "d_output");
     RAPT_CHECK(d_output.shape() == whole && d_output.dtype() == flat.dtype(),

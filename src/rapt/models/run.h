@@ -2,6 +2,8 @@
 // that its file uses. What `rapt forward` does.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,14 @@
 namespace rapt::models {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+// The tensors of a safetensors file, of F64, F32, I64 or I32, as they stand. Throws Error (data)
+// for a file that is missing or bad and for other types.
+NamedTensors read_inputs(const std::filesystem::path& path);
+
+// The type of the float tensors, which decides what a model computes in; nothing if there are none.
+// Throws Error (data) where they differ.
+std::optional<DType> float_type(const NamedTensors& inputs);
 
 struct RunOptions {
   bool attentions = false;  // also the weights of all attentions

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <istream>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -46,6 +47,11 @@ std::optional<std::string_view> LineReader::next() {
 
 // The next line as it stands, without its \n, into line_; false at the end.
 bool LineReader::read_raw() {
+  if (rest_of_line_) {
+    rest_of_line_ = false;
+    input_.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+    next_offset_ += input_.gcount();
+  }
   if (!input_.good()) return false;
   line_.clear();
   offset_ = next_offset_;
@@ -73,7 +79,9 @@ bool LineReader::read_raw() {
       ended = true;
     }
     if (std::cmp_greater(line_.size(), options_.limits.line_bytes)) {
-      fail(ErrorKind::data, "{}:{}: the line is longer than {} bytes", name_, number_ + 1,
+      rest_of_line_ = !ended;
+      ++number_;
+      fail(ErrorKind::data, "{}:{}: the line is longer than {} bytes", name_, number_,
            options_.limits.line_bytes);
     }
   }

@@ -42,8 +42,8 @@ class LineReader {
   LineReader(std::istream& input, std::string name, const LineOptions& options = {});
 
   // The next line without its end, valid until the next call; nothing after the last. Throws Error
-  // (data) on a line that is too long or not UTF-8 (the call after that goes on with the next line
-  // in the second case), and where reading fails.
+  // (data) on a line that is too long or not UTF-8 (number() counts it, and the call after that
+  // goes on with the next line), and where reading fails.
   std::optional<std::string_view> next();
 
   // The number of the line that next() gave last, from 1.
@@ -66,6 +66,7 @@ class LineReader {
   std::string line_;
   int64_t number_ = 0;
   int64_t replaced_ = 0;
+  bool rest_of_line_ = false;  // the input stands inside a line that was refused
   int64_t offset_ = 0;  // of the line's first byte in the input
   int64_t next_offset_ = 0;
 };

@@ -35,10 +35,11 @@ StepResult train_step(models::EncoderDecoder& model, const Seq2SeqBatch& batch,
   result.loss = seq2seq_loss(model, batch, label_smoothing, Pass::train(gradients, seed, step));
   if (result.loss.count == 0) return result;
   if (!std::isfinite(result.loss.mean())) {
-    fail(ErrorKind::diverged,
-         "training diverged: the loss of step {} is {}; lower the learning rate or lengthen the "
-         "warm-up",
-         step + 1, result.loss.mean());
+    fail(
+        ErrorKind::diverged,
+        "training diverged: the loss of step {} is not finite; lower the learning rate or lengthen "
+        "the warm-up",
+        step + 1);
   }
   backward(result.loss.sum);
   result.loss.sum = result.loss.sum.detach();
@@ -85,6 +86,7 @@ double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
       progress.seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (report) report(progress);
+      if (options.stop && options.stop()) return progress.loss;
     }
   }
   return progress.loss;

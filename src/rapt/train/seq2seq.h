@@ -41,6 +41,7 @@ struct FitOptions {
   double label_smoothing = 0;
   uint64_t seed = 0;
   std::function<double(int64_t step)> rate;  // the learning rate of a step, from 0
+  std::function<bool()> stop = {};           // asked after every step: true ends the run there
 };
 
 struct Progress {
@@ -55,7 +56,7 @@ struct Progress {
 };
 
 // Runs the epochs; `report` is called after every step, and an epoch ends with batch == batches.
-// Throws as train_step does. Returns the mean loss of the last epoch.
+// Throws as train_step does. Returns the mean loss of the last epoch (so far, where it stopped).
 double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
            optim::Optimizer& optimizer, const FitOptions& options,
            const std::function<void(const Progress&)>& report);

@@ -1,0 +1,140 @@
+#include "cli/flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "rapt/base/check.h"
+#include "rapt/models/json.h"
+
+namespace rapt::cli {
+namespace {
+
+template <class T>
+bool parse(const std::string& text, T& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  return problem == std::errc() && stop == end;
+}
+
+std::string expected(const std::string& what, const std::string& got) {
+  return fmt::format("expected {}, got \"{}\"", what, got);
+}
+
+// Without a name, so that help shows the flag's type alone.
+CLI::Validator check(std::function<std::string(std::string&)> test) {
+  return CLI::Validator(std::move(test), "");
+}
+
+CLI::Validator number(const char* what, bool (*fits)(double)) {
+  return check([what, fits](std::string& text) {
+    double value = 0;
+    return parse(text, value) && fits(value) ? std::string() : expected(what, text);
+  });
+}
+
+// Flags and verbs of `app` and of what it falls through to.
+std::vector<std::string> known_names(const CLI::App* app) {
+  std::vector<std::string> all;
+  for (; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) all.push_back("--" + name);
+    }
+    for (const CLI::App* verb : app->get_subcommands([](const CLI::App*) { return true; }))
+      all.push_back(verb->get_name());
+  }
+  return all;
+}
+
+std::string unknown(const CLI::App& app, const CLI::App& verb, const std::string& argument) {
+  const bool is_flag = argument.starts_with("-");
+  const std::string name = is_flag ? argument.substr(0, argument.find('=')) : argument;
+  std::string line = fmt::format("unknown {} {}",
+                                 is_flag         ? "flag"
+                                 : &verb == &app ? "verb"
+                                                 : "argument",
+                                 name);
+  if (!is_flag && &verb != &app) return line;
+  std::vector<std::string> known = known_names(&verb);
+  std::erase_if(known, [&](const std::string& k) { return k.starts_with("-") != is_flag; });
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const std::string near = models::nearest(name, views);
+  return near.empty() ? line : fmt::format("{}; did you mean {}?", line, near);
+}
+
+}  // namespace
+
+CLI::Validator whole(int64_t low, int64_t high) {
+  const std::string what = high == std::numeric_limits<int64_t>::max()
+                               ? fmt::format("a whole number of at least {}", low)
+                               : fmt::format("a whole number from {} to {}", low, high);
+  return check([=](std::string& text) {
+    int64_t value = 0;
+    const bool fits = parse(text, value) && value >= low && value <= high;
+    return fits ? std::string() : expected(what, text);
+  });
+}
+
+CLI::Validator number_above_zero() {
+  return number("a number above 0", [](double x) { return x > 0 && std::isfinite(x); });
+}
+
+CLI::Validator fraction() {
+  return number("a number in [0, 1)", [](double x) { return x >= 0 && x < 1; });
+}
+
+CLI::Validator one_of(std::vector<std::string> values) {
+  return check([values = std::move(values)](std::string& text) {
+    if (std::find(values.begin(), values.end(), text) != values.end()) return std::string();
+    return expected(fmt::format("{}", fmt::join(values, ", ")), text);
+  });
+}
+
+CLI::Validator size_text() {
+  return check([](std::string& text) -> std::string {
+    try {
+      parse_size(text);
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  });
+}
+
+int64_t parse_size(const std::string& text) {
+  double value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const std::pair<std::string, double> units[] = {
+      {"", 1}, {"K", 0x1p10}, {"M", 0x1p20}, {"G", 0x1p30}, {"T", 0x1p40}};
+  for (const auto& [name, factor] : units) {
+    const bool named = unit == name || unit == name + "B" || unit == name + "iB";
+    if (problem == std::errc() && named && value * factor >= 1 && value * factor < 0x1p62)
+      return static_cast<int64_t>(value * factor);
+  }
+  fail(ErrorKind::usage, "{}", expected("a size such as 500M or 4G", text));
+}
+
+const CLI::App& chosen(const CLI::App& app) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  return verbs.empty() ? app : *verbs.front();
+}
+
+std::string describe(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& verb = chosen(app);
+  const std::string who = &verb == &app ? "" : verb.get_name() + ": ";
+  // A misspelt flag often leaves another one missing: the misspelling is what helps.
+  const std::vector<std::string> extras = app.remaining(true);
+  const auto flag = std::find_if(extras.begin(), extras.end(),
+                                 [](const std::string& text) { return text.starts_with("-"); });
+  if (flag != extras.end()) return who + unknown(app, verb, *flag);
+  if (!extras.empty()) return who + unknown(app, verb, extras.front());
+  if (&verb == &app && error.get_name() == "RequiredError") return "expected a verb, got none";
+  return who + error.what();
+}
+
+}  // namespace rapt::cli

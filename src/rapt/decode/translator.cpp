@@ -1,0 +1,183 @@
+#include "rapt/decode/translator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "rapt/base/check.h"
+#include "rapt/base/file.h"
+#include "rapt/models/checkpoint.h"
+
+namespace rapt::decode {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFiles[] = {models::kConfigFile, models::kWeightsFile, kSourceVocabulary,
+                                       kTargetVocabulary};
+
+text::Vocabulary read_vocabulary(const fs::path& path, int64_t size,
+                                 const text::SpecialIds& special) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored))
+    fail(ErrorKind::model, "{}: the model has no vocabulary, expected one word a line",
+         path.string());
+  text::Vocabulary vocabulary = text::Vocabulary::read(path, special);
+  if (vocabulary.size() > size) {
+    fail(ErrorKind::model,
+         "{}: expected at most {} words (the model's embeddings), got {}; the first without one is "
+         "{}",
+         path.string(), size, vocabulary.size(), vocabulary.word(size));
+  }
+  return vocabulary;
+}
+
+// The folder that `folder` will stand in, or the lowest above it that exists, must take files.
+void check_place(const fs::path& folder) {
+  std::error_code problem;
+  fs::path place = fs::weakly_canonical(fs::absolute(folder, problem), problem).parent_path();
+  while (!fs::exists(place, problem) && place.has_relative_path()) place = place.parent_path();
+  if (fs::is_directory(place, problem) && access(place.c_str(), W_OK | X_OK) == 0) return;
+  fail(ErrorKind::failure, "cannot write {}: {} is {}", folder.string(), place.string(),
+       fs::is_directory(place, problem) ? "a folder that this process may not write to"
+                                        : "not a folder");
+}
+
+// The ids of the next line, or why it is refused; nothing after the last line.
+std::optional<Translation> next_line(const Translator& translator, text::LineReader& lines) {
+  const int64_t before = lines.number();
+  Translation result;
+  try {
+    const auto line = lines.next();
+    if (!line) return std::nullopt;
+    result.line = lines.number();
+    const std::string where = fmt::format("{}:{}", lines.name(), result.line);
+    result.source = translator.source.encode(*line, where);
+    const auto words = static_cast<int64_t>(result.source.size());
+    const int64_t max_len = translator.model->config().max_len;
+    if (words > max_len) {
+      fail(ErrorKind::data, "{}: the line has {} words, the model takes {} (its max_len)", where,
+           words, max_len);
+    }
+  } catch (const Error& error) {
+    // Only a line that was read can be passed over.
+    if (error.kind() != ErrorKind::data || lines.number() == before) throw;
+    result = {.line = lines.number(), .source = {}, .decoded = {}, .text = {}, .refused = {}};
+    result.refused = error.what();
+  }
+  return result;
+}
+
+void translate_batch(const Translator& translator, const GreedyOptions& options,
+                     std::vector<Translation>& batch,
+                     const std::function<void(const Translation&)>& each) {
+  std::vector<std::vector<int32_t>> sentences;
+  for (const Translation& line : batch) sentences.push_back(line.source);
+  std::vector<Decoded> results = greedy(*translator.model, sentences, options);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    batch[i].decoded = std::move(results[i]);
+    batch[i].text = translator.target.decode(batch[i].decoded.ids);
+    each(batch[i]);
+  }
+  batch.clear();
+}
+
+}  // namespace
+
+Translator load_translator(const fs::path& folder) {
+  const models::EncoderDecoderConfig config = models::read_config(folder);
+  const text::SpecialIds source{.pad = config.pad_id, .unk = config.unk_id};
+  const text::SpecialIds target{
+      .pad = config.pad_id, .start = config.start_id, .end = config.end_id, .unk = config.unk_id};
+  Translator translator;
+  translator.source = read_vocabulary(folder / kSourceVocabulary, config.src_vocab_size, source);
+  translator.target = read_vocabulary(folder / kTargetVocabulary, config.tgt_vocab_size, target);
+  translator.model = models::load_encoder_decoder(folder, DType::f32);
+  return translator;
+}
+
+void save_translator(const Translator& translator, const fs::path& folder) {
+  check_model_folder(folder);
+  write_folder(folder, [&](const fs::path& temporary) {
+    models::save_encoder_decoder(*translator.model, temporary);
+    translator.source.write(temporary / kSourceVocabulary);
+    translator.target.write(temporary / kTargetVocabulary);
+  });
+}
+
+void check_model_folder(const fs::path& folder) {
+  std::error_code problem;
+  const fs::file_status status = fs::status(folder, problem);
+  check_place(folder);
+  if (!fs::exists(status)) return;
+  if (!fs::is_directory(status))
+    fail(ErrorKind::usage, "{}: expected a folder for the model or nothing there, got a file",
+         folder.string());
+  fs::directory_iterator entry(folder, problem), end;
+  for (; !problem && entry != end; entry.increment(problem)) {
+    const std::string name = entry->path().filename().string();
+    if (std::find(std::begin(kFiles), std::end(kFiles), name) == std::end(kFiles)) {
+      fail(ErrorKind::usage,
+           "{}: expected a folder that holds nothing but a model, since it will be replaced as a "
+           "whole; it also holds {}",
+           folder.string(), name);
+    }
+  }
+  if (problem) fail(ErrorKind::failure, "cannot read {}: {}", folder.string(), problem.message());
+}
+
+void translate_lines(const Translator& translator, text::LineReader& lines,
+                     const TranslateOptions& options,
+                     const std::function<void(const Translation&)>& each) {
+  RAPT_CHECK(options.batch > 0, "translate: expected a batch of at least 1 line, got {}",
+             options.batch);
+  std::vector<Translation> batch;
+  const auto translate = [&] {
+    if (!batch.empty()) translate_batch(translator, options.greedy, batch, each);
+  };
+  for (;;) {
+    std::optional<Translation> line;
+    try {
+      line = next_line(translator, lines);
+    } catch (const Error&) {  // reading fails: what was read before is not lost
+      translate();
+      throw;
+    }
+    if (!line) return translate();
+    batch.push_back(std::move(*line));
+    if (static_cast<int64_t>(batch.size()) == options.batch) translate();
+  }
+}
+
+std::vector<int32_t> decoder_input(const Translator& translator,
+                                   const std::vector<int32_t>& target) {
+  const auto positions = static_cast<size_t>(translator.model->config().max_len);
+  std::vector<int32_t> read = {translator.model->config().start_id};
+  read.insert(read.end(), target.begin(), target.end());
+  read.resize(std::min(read.size(), positions));
+  return read;
+}
+
+models::Attentions attentions_of(const Translator& translator, const std::vector<int32_t>& source,
+                                 const std::vector<int32_t>& read) {
+  const auto ids = [](const std::vector<int32_t>& values) {
+    return Tensor::from(values, {static_cast<int64_t>(values.size())});
+  };
+  const auto rows = [](const std::vector<int32_t>& values) {
+    return Rows::packed({static_cast<int64_t>(values.size())});
+  };
+  models::Attentions attentions;
+  translator.model->forward(ids(source), rows(source), ids(read), rows(read), attentions);
+  return attentions;
+}
+
+std::vector<std::string> spellings(const text::Vocabulary& vocabulary,
+                                   const std::vector<int32_t>& ids) {
+  std::vector<std::string> words;
+  for (const int32_t id : ids) words.push_back(vocabulary.word(id));
+  return words;
+}
+
+}  // namespace rapt::decode

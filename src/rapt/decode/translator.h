@@ -1,0 +1,76 @@
+// A translator: an encoder-decoder with the vocabularies of its two sides, kept in one folder
+// (config.json, model.safetensors, source_vocabulary.txt, target_vocabulary.txt).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rapt/decode/greedy.h"
+#include "rapt/models/encoder_decoder.h"
+#include "rapt/text/lines.h"
+#include "rapt/text/vocabulary.h"
+
+namespace rapt::decode {
+
+inline constexpr const char* kSourceVocabulary = "source_vocabulary.txt";
+inline constexpr const char* kTargetVocabulary = "target_vocabulary.txt";
+
+struct Translator {
+  std::unique_ptr<models::EncoderDecoder> model;
+  text::Vocabulary source, target;
+};
+
+// Throws Error (model) where the folder has no model or no vocabularies, and where a vocabulary has
+// more words than the model has embeddings.
+Translator load_translator(const std::filesystem::path& folder);
+
+// Writes a folder with the model and its vocabularies at once; an older model that stood there is
+// replaced when all is written, and intact if anything fails. Throws Error as check_model_folder
+// does and where writing fails.
+void save_translator(const Translator& translator, const std::filesystem::path& folder);
+
+// Throws Error (usage) unless save_translator may write there: nothing stands there, or an empty
+// folder, or one with a model's files alone. Anything else would be lost with the old folder. And
+// Error (failure) where the folder above it cannot be written to.
+void check_model_folder(const std::filesystem::path& folder);
+
+struct TranslateOptions {
+  int64_t batch = 32;  // lines decoded together; changes no result
+  GreedyOptions greedy;
+};
+
+// What became of a line.
+struct Translation {
+  int64_t line = 0;             // its number, from 1
+  std::vector<int32_t> source;  // its words
+  Decoded decoded;
+  std::string text;     // the words of `decoded`
+  std::string refused;  // why it was not translated; everything else is empty then
+};
+
+// Translates what is left of `lines` and calls `each` once a line, in order. A blank line gives an
+// empty translation. A line that cannot be translated is refused and the others go on: text that is
+// not UTF-8, too long a line, a word that the vocabulary lacks without <unk>, more words than the
+// model has positions. Throws Error where reading fails, and what `each` throws.
+void translate_lines(const Translator& translator, text::LineReader& lines,
+                     const TranslateOptions& options,
+                     const std::function<void(const Translation&)>& each);
+
+// What the decoder reads while it writes `target`: the start token and its words, as many as the
+// model has positions.
+std::vector<int32_t> decoder_input(const Translator& translator,
+                                   const std::vector<int32_t>& target);
+
+// The attention weights of one sentence (B = 1) and of what the decoder reads.
+models::Attentions attentions_of(const Translator& translator, const std::vector<int32_t>& source,
+                                 const std::vector<int32_t>& read);
+
+// The spellings of ids, control entries included.
+std::vector<std::string> spellings(const text::Vocabulary& vocabulary,
+                                   const std::vector<int32_t>& ids);
+
+}  // namespace rapt::decode

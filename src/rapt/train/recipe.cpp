@@ -1,0 +1,76 @@
+#include "rapt/train/recipe.h"
+
+#include <utility>
+
+#include "rapt/base/check.h"
+
+namespace rapt::train {
+
+data::PairOptions Recipe::pairs(const text::LineOptions& lines) const {
+  return {.max_source_words = model.max_len,
+          .max_target_words = model.max_len - 1,
+          .skip_too_long = true,
+          .lines = lines};
+}
+
+void Recipe::check() const {
+  models::EncoderDecoderConfig config = model;
+  config.src_vocab_size = config.tgt_vocab_size = 4;  // the special entries are always there
+  with_error_kind(ErrorKind::config, "train", [&] {
+    RAPT_CHECK(config.max_len >= 2,
+               "max_len: expected at least 2, the start symbol and a word, got {}", config.max_len);
+    config.check();
+    schedule.at(1);
+  });
+}
+
+Recipe small_recipe() {
+  Recipe recipe;
+  recipe.model.d_model = 256;
+  recipe.model.nhead = 4;
+  recipe.model.dim_feedforward = 1024;
+  recipe.model.num_encoder_layers = recipe.model.num_decoder_layers = 3;
+  recipe.model.max_len = 512;
+  recipe.model.scale_embeddings = true;
+  recipe.model.tie_embeddings = models::TieEmbeddings::two;
+  recipe.adamw = {.beta2 = 0.98, .epsilon = 1e-9, .common = {.weight_decay = 0.01, .max_norm = 1}};
+  recipe.schedule = {.rate = 1e-3, .warmup = 100};
+  recipe.fit = {.epochs = 30,
+                .batches = {.tokens = 4096, .like_length = true},
+                .label_smoothing = 0.1,
+                .seed = 0,
+                .rate = {},
+                .stop = {}};
+  return recipe;
+}
+
+decode::Translator make_translator(const Recipe& recipe, data::PairVocabularies words) {
+  recipe.check();
+  models::EncoderDecoderConfig config = recipe.model;
+  const text::SpecialIds& special = words.target.special();
+  config.src_vocab_size = words.source.size();
+  config.tgt_vocab_size = words.target.size();
+  config.pad_id = special.pad.value();
+  config.start_id = special.start.value();
+  config.end_id = special.end.value();
+  config.unk_id = special.unk;
+  Rng rng(recipe.fit.seed);
+  decode::Translator translator;
+  translator.model = with_error_kind(ErrorKind::config, "train", [&] {
+    return std::make_unique<models::EncoderDecoder>(config, nn::Init{.rng = &rng});
+  });
+  translator.source = std::move(words.source);
+  translator.target = std::move(words.target);
+  return translator;
+}
+
+double learn(const decode::Translator& translator, const data::PairCorpus& corpus,
+             const Recipe& recipe, const std::function<void(const Progress&)>& report) {
+  const auto optimizer = optim::make_adamw(nn::parameters(*translator.model), recipe.adamw);
+  FitOptions options = recipe.fit;
+  options.batches.seed = options.seed;
+  options.rate = [&](int64_t step) { return recipe.schedule.at(step + 1); };
+  return fit(*translator.model, corpus, *optimizer, options, report);
+}
+
+}  // namespace rapt::train

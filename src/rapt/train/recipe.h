@@ -1,0 +1,39 @@
+// Recipes: everything that decides how a translator is trained from a corpus of pairs.
+#pragma once
+
+#include <functional>
+
+#include "rapt/decode/translator.h"
+#include "rapt/optim/schedule.h"
+#include "rapt/train/seq2seq.h"
+
+namespace rapt::train {
+
+struct Recipe {
+  models::EncoderDecoderConfig model;  // without what the vocabularies decide: sizes and ids
+  text::VocabularyOptions words;
+  optim::AdamOptions adamw;
+  optim::Schedule schedule;
+  FitOptions fit;  // `rate` stays unset: the schedule gives it
+
+  // The bounds of the sentences that the model takes: max_len source words, and one target word
+  // less, since the start symbol is a position too. Pairs with longer sides are left out.
+  data::PairOptions pairs(const text::LineOptions& lines = {}) const;
+
+  // Throws Error (config) where settings cannot be or contradict each other, whatever the corpus.
+  void check() const;
+};
+
+// The preset `small`: three layers of width 256 in the encoder and in the decoder, target embedding
+// and projection tied, AdamW at a constant rate after a linear warm-up.
+Recipe small_recipe();
+
+// A new translator with these vocabularies and weights drawn by the seed of `recipe.fit`. Throws
+// as Recipe::check does.
+decode::Translator make_translator(const Recipe& recipe, data::PairVocabularies words);
+
+// Trains it as the recipe says; `report` and the result are those of fit(), errors too.
+double learn(const decode::Translator& translator, const data::PairCorpus& corpus,
+             const Recipe& recipe, const std::function<void(const Progress&)>& report);
+
+}  // namespace rapt::train

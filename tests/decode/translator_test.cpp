@@ -1,0 +1,203 @@
+#include "rapt/decode/translator.h"
+
+#include <cerrno>
+#include <sstream>
+
+#include "tests/base/files.h"
+#include "tests/testing/translators.h"
+
+namespace rapt::decode {
+namespace {
+
+using namespace testing;
+namespace fs = std::filesystem;
+
+Translator make_translator(uint64_t seed) {
+  Translator t;
+  models::EncoderDecoderConfig config = small_config("rapt");
+  config.unk_id = 3;
+  t.model = std::make_unique<models::EncoderDecoder>(make_model(config, DType::f32, seed));
+  t.source = text::Vocabulary({"<pad>", "<s>", "</s>", "<unk>", "a", "b", "c", "d", "e"},
+                              {.pad = 0, .unk = 3});
+  t.target = text::Vocabulary({"<pad>", "<s>", "</s>", "<unk>", "x", "y", "z"},
+                              {.pad = 0, .start = 1, .end = 2, .unk = 3});
+  return t;
+}
+
+std::map<std::string, std::string> files_of(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const std::string& name : names_in(folder)) files[name] = text_of(folder / name);
+  return files;
+}
+
+std::vector<Translation> translations(const Translator& t, const std::string& text,
+                                      const TranslateOptions& options = {},
+                                      const text::LineOptions& lines = {}) {
+  std::istringstream input(text);
+  text::LineReader reader(input, "in", lines);
+  std::vector<Translation> all;
+  translate_lines(t, reader, options, [&](const Translation& line) { all.push_back(line); });
+  return all;
+}
+
+TEST(Translator, ComesBackFromItsFolder) {
+  const TemporaryFolder folder;
+  const Translator saved = make_translator(1);
+  save_translator(saved, folder.path() / "model");
+  EXPECT_EQ(names_in(folder.path() / "model"),
+            (std::set<std::string>{"config.json", "model.safetensors", "source_vocabulary.txt",
+                                   "target_vocabulary.txt"}));
+  const Translator loaded = load_translator(folder.path() / "model");
+  const auto before = translations(saved, "a b\nc d e\n"),
+             after = translations(loaded, "a b\nc d e\n");
+  ASSERT_EQ(after.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(after[i].text, before[i].text);
+    EXPECT_EQ(after[i].decoded.score, before[i].decoded.score);
+  }
+}
+
+// Every write, fsync and rename of a save fails once; and each of them always.
+TEST(Translator, R61_AFailedSaveLeavesTheOldModel) {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model";
+  save_translator(make_translator(1), model);
+  const auto old = files_of(model);
+  const Translator newer = make_translator(2);
+  int failures = 0;
+  for (const char* operation : {"write", "fsync", "exchange"}) {
+    for (int turn = 0; turn < 30; ++turn) {
+      const FaultScope fault(operation, operation[0] == 'w' ? ENOSPC : EIO, turn);
+      try {
+        save_translator(newer, model);
+      } catch (const Error& error) {
+        ++failures;
+        EXPECT_EQ(error.kind(), ErrorKind::failure) << error.what();
+        EXPECT_EQ(files_of(model), old) << operation << " " << turn;
+        EXPECT_EQ(names_in(folder.path()), std::set<std::string>{"model"});
+        continue;
+      }
+      EXPECT_GT(turn, 1) << operation;
+      set_file_fault(nullptr);
+      EXPECT_NE(files_of(model), old);
+      save_translator(make_translator(1), model);  // the old one again
+      break;
+    }
+  }
+  EXPECT_GT(failures, 12);
+}
+
+TEST(Translator, ASaveReplacesNothingButAModel) {
+  const TemporaryFolder folder;
+  const Translator t = make_translator(1);
+  fs::create_directory(folder.path() / "empty");
+  save_translator(t, folder.path() / "empty");
+  put_text(folder.path() / "empty" / "notes.txt", "mine");
+  EXPECT_NE(error_of([&] { save_translator(t, folder.path() / "empty"); }).find("notes.txt"),
+            std::string::npos);
+  EXPECT_EQ(text_of(folder.path() / "empty" / "notes.txt"), "mine");
+  put_text(folder.path() / "file", "mine");
+  EXPECT_NE(error_of([&] { save_translator(t, folder.path() / "file"); }).find("got a file"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              check_model_folder(folder.path() / "file" / "model");
+            }).find("file is not a folder"),
+            std::string::npos);
+  check_model_folder(folder.path() / "a" / "b" / "c");  // folders above it are made
+}
+
+TEST(Translator, AVocabularyOverTheModelsEmbeddingsIsRefused) {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model";
+  save_translator(make_translator(1), model);
+  put_text(model / kTargetVocabulary, "<pad>\n<s>\n</s>\n<unk>\nx\ny\nz\nzz\n");
+  EXPECT_NE(error_of([&] { load_translator(model); }).find("the first without one is zz"),
+            std::string::npos);
+  fs::remove(model / kTargetVocabulary);
+  EXPECT_NE(error_of([&] { load_translator(model); }).find("no vocabulary"), std::string::npos);
+}
+
+TEST(TranslateLines, R36_EveryLineGivesOneAndBlankOnesNothing) {
+  const Translator t = make_translator(1);
+  EXPECT_TRUE(translations(t, "").empty());
+  for (const char* text : {"\n", "   \n", "\t", " \r\n"}) {
+    const auto lines = translations(t, text);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_EQ(lines[0].text + lines[0].refused, "");
+  }
+  const auto lines = translations(t, "a\n\nb");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[1].text, "");
+  EXPECT_EQ(lines[0].text, translations(t, "a")[0].text);
+  EXPECT_EQ(lines[2].text, translations(t, "b")[0].text);
+  EXPECT_EQ(lines[2].line, 3);
+}
+
+TEST(TranslateLines, R37_RefusedLinesAreNamedAndTheOthersGoOn) {
+  const Translator t = make_translator(1);
+  std::string longer = "a";
+  for (int i = 0; i < 12; ++i) longer += " a";  // the model takes 12
+  const text::LineOptions short_lines{.limits = {.line_bytes = 40}};
+  const auto lines =
+      translations(t, "a\n" + longer + "\nb\n\xFF\n" + std::string(50, 'c') + "\na\n",
+                   {.batch = 2, .greedy = {}}, short_lines);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_NE(lines[1].refused.find("in:2: the line has 13 words, the model takes 12"),
+            std::string::npos);
+  EXPECT_NE(lines[3].refused.find("in:4: invalid UTF-8"), std::string::npos);
+  EXPECT_NE(lines[4].refused.find("in:5: the line is longer than 40 bytes"), std::string::npos);
+  for (const size_t i : {1u, 3u, 4u}) EXPECT_EQ(lines[i].text, "");
+  for (const size_t i : {0u, 2u, 5u}) EXPECT_EQ(lines[i].refused, "");
+  EXPECT_EQ(lines[5].text, lines[0].text);
+  EXPECT_EQ(lines[5].line, 6);
+}
+
+TEST(TranslateLines, WhatWasReadBeforeReadingFailsIsTranslated) {
+  struct Failing : std::streambuf {
+    std::string text = "a\nb\n";
+    bool given = false;
+    int_type underflow() override {
+      if (given) throw std::runtime_error("gone");
+      given = true;
+      setg(text.data(), text.data(), text.data() + text.size());
+      return traits_type::to_int_type(text[0]);
+    }
+  } source;
+  std::istream input(&source);
+  text::LineReader reader(input, "in");
+  const Translator t = make_translator(1);
+  int64_t lines = 0;
+  const std::string message =
+      error_of([&] { translate_lines(t, reader, {}, [&](const Translation&) { ++lines; }); });
+  EXPECT_EQ(message, "in: reading fails after line 2");
+  EXPECT_EQ(lines, 2);
+}
+
+TEST(TranslateLines, R31_TheBatchChangesNothing) {
+  const Translator t = make_translator(3);
+  const std::string text = "a b c d e\n\ne\nb b b b b b b b b b b b\nq a\nc d\ne d c b a\n";
+  const auto alone = translations(t, text, {.batch = 1, .greedy = {}});
+  for (const int64_t batch : {2, 3, 7, 100}) {
+    const auto lines = translations(t, text, {.batch = batch, .greedy = {}});
+    ASSERT_EQ(lines.size(), alone.size());
+    for (size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_EQ(lines[i].text, alone[i].text);
+      EXPECT_EQ(lines[i].decoded.score, alone[i].decoded.score);  // bits
+    }
+  }
+}
+
+TEST(AttentionsOf, HaveARowForEachTokenThatTheDecoderReads) {
+  const Translator t = make_translator(1);
+  const std::vector<int32_t> source = {4, 5, 6};
+  const std::vector<int32_t> read = decoder_input(t, {4, 5});
+  EXPECT_EQ(read, (std::vector<int32_t>{1, 4, 5}));
+  EXPECT_EQ(decoder_input(t, std::vector<int32_t>(12, 4)).size(), 12u);  // not 13: max_len
+  const models::Attentions attentions = attentions_of(t, source, read);
+  ASSERT_EQ(attentions.cross.size(), 2u);
+  EXPECT_EQ(attentions.cross[1].shape(), (Shape{1, 3, 3, 3}));
+  EXPECT_EQ(spellings(t.target, read), (std::vector<std::string>{"<s>", "x", "y"}));
+}
+
+}  // namespace
+}  // namespace rapt::decode
