@@ -66,7 +66,9 @@ int train(Options options, const Globals& globals) {
   if (corpus.replaced > 0)
     say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", corpus.replaced));
   const decode::Translator translator = train::make_translator(recipe, std::move(words));
-  say(globals, fmt::format("{} parameters", nn::count_parameters(*translator.model)));
+  if (recipe.fit.batches.tokens == 0) recipe.fit.batches.tokens = train::batch_tokens(corpus);
+  say(globals, fmt::format("{} parameters, steps of at most {} tokens",
+                           nn::count_parameters(*translator.model), recipe.fit.batches.tokens));
   const Interrupt interrupt;
   recipe.fit.stop = [&] { return interrupt.signal() != 0; };
   {
@@ -112,8 +114,11 @@ void add_learning_flags(CLI::App& verb, Options& options) {
         ->capture_default_str();
   };
   count("--epochs", recipe.fit.epochs, 1, "Passes over the pairs");
-  count("--batch-tokens", recipe.fit.batches.tokens, 1,
-        "Tokens of a step at most, source and target together");
+  verb.add_option("--batch-tokens", recipe.fit.batches.tokens,
+                  "Tokens of a step at most, source and target together (default: an eighth of the "
+                  "corpus, but no more than 4096)")
+      ->type_name("N")
+      ->check(whole(1, int64_t{1} << 40));
   count("--min-count", recipe.words.min_count, 1, "Rarer words become <unk>");
   count("--warmup", recipe.schedule.warmup, 0, "Steps of a linear rise of the learning rate");
   verb.add_option("--learning-rate", recipe.schedule.rate, "Of AdamW, constant after the warm-up")

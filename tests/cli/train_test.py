@@ -12,7 +12,7 @@ from program import CLEAN, PROGRAM, TINY, TestCase, rapt, snapshot
 
 class Train(TestCase):
     def test_writes_a_model_that_translates(self):
-        model = self.model("--epochs", "60", "--learning-rate", "0.01", "--dropout", "0")
+        model = self.model("--epochs", "300", "--learning-rate", "0.005", "--dropout", "0")
         self.assertEqual(sorted(snapshot(model)),
                          ["config.json", "model.safetensors", "source_vocabulary.txt", "target_vocabulary.txt"])
         result = rapt("translate", model, stdin="a b c\nc a a\n")

@@ -68,6 +68,19 @@ TEST(Recipe, SentencesFillThePositionsAndNoMore) {
   EXPECT_TRUE(pairs.skip_too_long);
 }
 
+TEST(Recipe, AnEighthOfTheCorpusIsAStep) {
+  data::PairCorpus corpus;
+  const std::vector<int32_t> four(4, 3), long_one(99, 3);
+  for (int64_t i = 0; i < 80; ++i) corpus.add(four, four, static_cast<uint64_t>(i));
+  EXPECT_EQ(batch_tokens(corpus), 90);  // 80 x (4 + 4 and the start) / 8
+  for (int64_t i = 0; i < 10; ++i) corpus.add(four, four, static_cast<uint64_t>(i));
+  EXPECT_EQ(batch_tokens(corpus), 102);  // rounded up
+  corpus.add(long_one, long_one, 0);
+  EXPECT_EQ(batch_tokens(corpus), 199);  // the longest pair fits
+  for (int64_t i = 0; i < 9000; ++i) corpus.add(four, four, static_cast<uint64_t>(i));
+  EXPECT_EQ(batch_tokens(corpus), 4096);
+}
+
 TEST(Recipe, LearnsAHandfulOfPairsByHeart) {
   const decode::Translator t = make_translator(tiny(), words());
   data::PairCorpus corpus;

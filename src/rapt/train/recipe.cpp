@@ -1,5 +1,6 @@
 #include "rapt/train/recipe.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "rapt/base/check.h"
@@ -24,6 +25,16 @@ void Recipe::check() const {
   });
 }
 
+int64_t batch_tokens(const data::PairCorpus& corpus) {
+  int64_t all = 0, longest = 0;
+  for (int64_t pair = 0; pair < corpus.size(); ++pair) {
+    const int64_t tokens = corpus.sources.length(pair) + corpus.targets.length(pair) + 1;
+    all += tokens;
+    longest = std::max(longest, tokens);
+  }
+  return std::max(longest, std::min<int64_t>(4096, (all + 7) / 8));
+}
+
 Recipe small_recipe() {
   Recipe recipe;
   recipe.model.d_model = 256;
@@ -36,7 +47,7 @@ Recipe small_recipe() {
   recipe.adamw = {.beta2 = 0.98, .epsilon = 1e-9, .common = {.weight_decay = 0.01, .max_norm = 1}};
   recipe.schedule = {.rate = 1e-3, .warmup = 100};
   recipe.fit = {.epochs = 30,
-                .batches = {.tokens = 4096, .like_length = true},
+                .batches = {.like_length = true},
                 .label_smoothing = 0.1,
                 .seed = 0,
                 .rate = {},
@@ -69,6 +80,8 @@ double learn(const decode::Translator& translator, const data::PairCorpus& corpu
   const auto optimizer = optim::make_adamw(nn::parameters(*translator.model), recipe.adamw);
   FitOptions options = recipe.fit;
   options.batches.seed = options.seed;
+  if (options.batches.tokens == 0 && options.batches.pairs == 0)
+    options.batches.tokens = batch_tokens(corpus);
   options.rate = [&](int64_t step) { return recipe.schedule.at(step + 1); };
   return fit(*translator.model, corpus, *optimizer, options, report);
 }

@@ -14,7 +14,9 @@ struct Recipe {
   text::VocabularyOptions words;
   optim::AdamOptions adamw;
   optim::Schedule schedule;
-  FitOptions fit;  // `rate` stays unset: the schedule gives it
+  // `rate` stays unset: the schedule gives it. Without batches.pairs and batches.tokens the corpus
+  // decides, see batch_tokens().
+  FitOptions fit;
 
   // The bounds of the sentences that the model takes: max_len source words, and one target word
   // less, since the start symbol is a position too. Pairs with longer sides are left out.
@@ -23,6 +25,11 @@ struct Recipe {
   // Throws Error (config) where settings cannot be or contradict each other, whatever the corpus.
   void check() const;
 };
+
+// The tokens of a step that suit a corpus: an eighth of an epoch, so that a handful of sentences is
+// learnt in as many epochs as a library of them, but at most 4096, and no less than its longest
+// pair.
+int64_t batch_tokens(const data::PairCorpus& corpus);
 
 // The preset `small`: three layers of width 256 in the encoder and in the decoder, target embedding
 // and projection tied, AdamW at a constant rate after a linear warm-up.
