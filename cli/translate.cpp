@@ -1,5 +1,6 @@
 // rapt translate: one line out for each line in.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -72,7 +73,7 @@ class Pictures {
   decode::Translation first_;
 };
 
-int translate(const Options& options, const Globals& globals) {
+int translate(Options options, const Globals& globals) {
   const std::string ending = std::filesystem::path(options.attention).extension();
   if (!options.attention.empty() && ending != ".png" && ending != ".svg")
     fail(ErrorKind::usage, "--attention: expected a file that ends in .png or .svg, got {}",
@@ -82,6 +83,7 @@ int translate(const Options& options, const Globals& globals) {
       std::cin, "stdin",
       {.invalid = options.invalid_utf8 == "replace" ? text::InvalidUtf8::replace
                                                     : text::InvalidUtf8::refuse});
+  if (isatty(STDIN_FILENO) == 1) options.translate.batch = 1;  // whoever types wants an answer
   Pictures pictures(translator, options.attention);
   int64_t refused = 0;
   decode::translate_lines(translator, reader, options.translate,

@@ -140,7 +140,7 @@ class Streams(TestCase):
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertRegex(done.stderr.decode(), r"^rapt: cannot write to stdout: .+\n$")
 
-    def test_a_reader_that_went_away_is_1_and_no_signal(self):
+    def test_R42_a_reader_that_went_away_is_1_and_no_signal(self):
         model = self.model()
         reading, writing = os.pipe()
         os.close(reading)

@@ -87,7 +87,7 @@ class BadModel(TestCase):
         self.weights.chmod(0)
         self.refused("model.safetensors", "Permission denied")
 
-    def test_no_vocabulary_and_bad_ones(self):
+    def test_R41_no_vocabulary_and_bad_ones(self):
         for side in ("source", "target"):
             path = self.trained / f"{side}_vocabulary.txt"
             words = path.read_text()

@@ -70,6 +70,20 @@ class Terminal(TestCase):
         self.assertEqual(code, 6)
         self.assertRegex(sent, r"(^|\n)rapt: training diverged")
 
+    def test_whoever_types_a_line_gets_its_translation_at_once(self):
+        self.assertEqual(self.train()[0], 0)
+        ours, theirs = pty.openpty()
+        running = subprocess.Popen([PROGRAM, "translate", self.folder / "model"], stdin=theirs, stdout=subprocess.PIPE,
+                                   env=CLEAN)
+        os.close(theirs)
+        for _ in range(2):
+            os.write(ours, b"a b\n")
+            self.assertTrue(running.stdout.readline().endswith(b"\n"))
+        os.write(ours, b"\x04")  # the end of the input
+        self.assertEqual(running.communicate(timeout=60)[0], b"")
+        self.assertEqual(running.returncode, 0)
+        os.close(ours)
+
     def test_a_demo_draws_a_heat_map_in_color_unless_told_not_to(self):
         for flags, env, colored in (([], {}, True), ([], {"NO_COLOR": "1"}, False), ([], {"NO_COLOR": ""}, True),
                                     (["--color", "never"], {}, False), (["--color", "always"], {"NO_COLOR": "1"}, True)):

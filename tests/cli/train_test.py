@@ -2,12 +2,14 @@
 
 import hashlib
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
-from program import CLEAN, PROGRAM, TINY, TestCase, rapt, snapshot
+from program import CLEAN, PROGRAM, SOURCE_TEXT, TARGET_TEXT, TINY, TestCase, rapt, snapshot
 
 
 class Train(TestCase):
@@ -175,11 +177,31 @@ class Out(TestCase):
     def test_what_is_no_model_is_never_replaced(self):
         self.folder.joinpath("mine").mkdir()
         note = self.file("mine/notes.txt", "mine")
+        result = rapt("train", "--source", "a", "--target", "b", "--out", "")
+        self.assert_fails(result, 2, "empty name")
         self.assert_fails(self.train(out="mine"), 2, "mine", "notes.txt")
         self.assert_fails(self.train(out="."), 2, "nothing but a model")
         self.assert_fails(self.train(out="mine/notes.txt"), 2, "got a file")
         self.assert_fails(self.train(out="mine/notes.txt/model"), 1, "notes.txt is not a folder")
         self.assertEqual(note.read_text(), "mine")
+
+    def test_R61_a_kill_leaves_the_old_model_or_the_new(self):
+        arguments = [PROGRAM, "train", "--source", self.file("a", SOURCE_TEXT), "--target", self.file("b", TARGET_TEXT),
+                     "--out", self.folder / "model", *TINY, "--epochs", "1", "--quiet"]
+        whole = []
+        for seed in ("1", "2"):
+            subprocess.run([*arguments, "--seed", seed], check=True, env=CLEAN)
+            whole.append(snapshot(self.folder / "model"))
+        delays = random.Random(61)
+        for turn in range(40):
+            running = subprocess.Popen([*arguments, "--seed", "12"[turn % 2]], env=CLEAN)
+            time.sleep(delays.uniform(0, 0.015))
+            running.kill()
+            running.wait()
+            self.assertIn(snapshot(self.folder / "model"), whole)
+        subprocess.run([*arguments, "--seed", "1"], check=True, env=CLEAN)
+        self.assertEqual(snapshot(self.folder / "model"), whole[0])
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a", "b", "model"])  # leftovers are gone
 
     @unittest.skipIf(os.geteuid() == 0, "root may write anywhere")
     def test_a_folder_that_cannot_be_written_to_is_1_before_training(self):

@@ -74,6 +74,7 @@ void translate_batch(const Translator& translator, const GreedyOptions& options,
                      std::vector<Translation>& batch,
                      const std::function<void(const Translation&)>& each) {
   std::vector<std::vector<int32_t>> sentences;
+  sentences.reserve(batch.size());
   for (const Translation& line : batch) sentences.push_back(line.source);
   std::vector<Decoded> results = greedy(*translator.model, sentences, options);
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -110,6 +111,7 @@ void save_translator(const Translator& translator, const fs::path& folder) {
 void check_model_folder(const fs::path& folder) {
   std::error_code problem;
   const fs::file_status status = fs::status(folder, problem);
+  if (folder.empty()) fail(ErrorKind::usage, "expected a folder for the model, got an empty name");
   check_place(folder);
   if (!fs::exists(status)) return;
   if (!fs::is_directory(status))
@@ -176,6 +178,7 @@ models::Attentions attentions_of(const Translator& translator, const std::vector
 std::vector<std::string> spellings(const text::Vocabulary& vocabulary,
                                    const std::vector<int32_t>& ids) {
   std::vector<std::string> words;
+  words.reserve(ids.size());
   for (const int32_t id : ids) words.push_back(vocabulary.word(id));
   return words;
 }
