@@ -23,11 +23,12 @@ using Inputs = std::vector<Tensor>;
 void prove(const AttentionProblem& p, const Mask& mask, const AttentionOptions& options) {
   const auto f = [&](const Inputs& x) {
     AttentionOptions with_bias = options;
-    if (x.size() > 3) with_bias.bias = x[3];
+    with_bias.bias = {};
+    for (size_t i = 3; i < x.size(); ++i) with_bias.bias = with_bias.bias + x[i];
     return attention(x[0], p.queries, x[1], x[2], p.keys, mask, with_bias);
   };
   Inputs inputs = {p.q, p.k, p.v};
-  if (options.bias.defined()) inputs.push_back(options.bias);
+  for (const Tensor& term : options.bias.terms()) inputs.push_back(term);
   EXPECT_TRUE(check_gradients(f, inputs, {.most = 120}));
   EXPECT_TRUE(check_f32(f, inputs));
 }
@@ -180,7 +181,7 @@ TEST(AttentionGradient, OfABiasThatHidesIsZeroThereAndFinite) {
   AttentionOptions options = small_tiles();
   options.bias = gradients.watch(Tensor::from(bias, {4, 4}));
   backward(problem.run({}, options), random_tensor({4, 2, 4}, 3));
-  const std::vector<double> g = values_of(gradients.of(options.bias));
+  const std::vector<double> g = values_of(gradients.of(options.bias.terms()[0]));
   for (size_t i = 0; i < 16; ++i) {
     EXPECT_TRUE(std::isfinite(g[i])) << i;
     if (bias[i] == -INFINITY) {

@@ -385,7 +385,7 @@ TEST(Attention, WrongInputsAreErrors) {
   with("finite scale", [](auto&, auto& options) { options.scale = NAN; });
   with("equal lengths", [](auto&, auto& options) { options.bias = random_tensor({3, 3}, 1); });
   const Rows equal = Rows::equal(1, 5);
-  with("(5, 5) of f64", [&](auto& o, auto& options) {
+  with("(5, 5) (all but", [&](auto& o, auto& options) {
     o.queries = o.keys = equal;
     options.bias = random_tensor({5, 4}, 1);
   });

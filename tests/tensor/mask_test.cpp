@@ -133,7 +133,7 @@ TEST(Mask, WrongTensorsAreErrorsThatSayWhatFits) {
             std::string::npos);
   EXPECT_NE(error_of([&] { view(keep({2, 3}), equal); }).find("(2, 2)"), std::string::npos);
   EXPECT_NE(error_of([&] {
-              view(keep({2, 1, 2, 2}), equal);
+              view(keep({2, 3, 2, 2}), equal);
             }).find("(2, 2, 2, 2)"),
             std::string::npos);
   error_of([&] { view(keep({3, 2, 2}), equal); });

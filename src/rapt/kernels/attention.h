@@ -81,6 +81,10 @@ void attention(const AttentionArgs<double>& args, double* out, int64_t ldo, doub
 // dq, dk, dv from d_out; out and log_sum are the forward's. Each gradient is written, or added to
 // what is there if its flag says so; null gradients are not computed. The bias's gradient goes to
 // args.bias.
+//
+// Or from d_weights, the gradient of the weights before dropout as attention_weights() hands them
+// out, if that is set: then those are `weights`, nothing else of the forward is read, and dv must
+// be null.
 template <class T>
 struct AttentionGrads {
   const T* out = nullptr;
@@ -92,6 +96,9 @@ struct AttentionGrads {
   T* dv = nullptr;
   int64_t lddq = 0, lddk = 0, lddv = 0;
   bool add_dq = false, add_dk = false, add_dv = false;
+  const T* weights = nullptr;
+  const T* d_weights = nullptr;
+  int64_t ldw = 0, weights_of_head = 0;  // from a query to the next, from (b, h) to (b, h + 1)
 };
 void attention_grad(const AttentionArgs<float>& args, const AttentionGrads<float>& grads);
 void attention_grad(const AttentionArgs<double>& args, const AttentionGrads<double>& grads);

@@ -3,8 +3,9 @@
 //
 // With P the weights, M dropout's mask over them (elements 0 or 1 / (1 - p)) and delta_i = out_i .
 // d_out_i:
-//   dV = (P M)^T dO     dS = P (M (dO V^T) - delta)     dQ = scale dS K     dK = scale dS^T Q dBias
-//   = dS
+//   dV = (P M)^T dO     dS = P (M (dO V^T) - delta)
+//   dQ = scale dS K     dK = scale dS^T Q     dBias = dS
+// From a gradient dP of the weights themselves: dS = P (dP - delta) with delta_i = P_i . dP_i.
 #if defined(RAPT_KERNELS_ATTENTION_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_KERNELS_ATTENTION_BACKWARD_INL_H_
 #undef RAPT_KERNELS_ATTENTION_BACKWARD_INL_H_
@@ -74,7 +75,8 @@ class BackwardHead {
         bias_gradient_(args.bias != nullptr && args.bias->gradient_group(b, h) >= 0),
         parts_(pieces(queries_.count, cut.query_tile)),
         dropout_(args.dropout, h, scratch.words),
-        d_out_(grads.d_out + queries_.row * grads.ld_d_out + h * args.Dv),
+        d_out_(grads.d_out == nullptr ? nullptr
+                                      : grads.d_out + queries_.row * grads.ld_d_out + h * args.Dv),
         dq_({grads.dq, grads.lddq, grads.add_dq}, queries_.row, h * args.Dk, args.Dk,
             parts_ > 1 ? scratch.dq : nullptr) {}
 
@@ -143,17 +145,30 @@ class BackwardHead {
     Right<T> keys_across, values_across, keys;
   };
 
-  void prepare(int64_t i) {
+  static T dot(const T* a, const T* b, int64_t count) {
     const hn::ScalableTag<T> d;
-    const T* out = grads_.out + (queries_.row + i) * grads_.ldo + h_ * args_.Dv;
-    const T* d_o = d_out_ + i * grads_.ld_d_out;
     auto sum = hn::Zero(d);
     int64_t c = 0;
-    for (; c + kLanes<T> <= args_.Dv; c += kLanes<T>)
-      sum = hn::MulAdd(hn::LoadU(d, out + c), hn::LoadU(d, d_o + c), sum);
-    T delta = hn::GetLane(hn::SumOfLanes(d, sum));
-    for (; c < args_.Dv; ++c) delta += out[c] * d_o[c];
-    scratch_.delta[i] = delta;
+    for (; c + kLanes<T> <= count; c += kLanes<T>)
+      sum = hn::MulAdd(hn::LoadU(d, a + c), hn::LoadU(d, b + c), sum);
+    T total = hn::GetLane(hn::SumOfLanes(d, sum));
+    for (; c < count; ++c) total += a[c] * b[c];
+    return total;
+  }
+
+  // Where a row of the weights, or of their gradient, begins.
+  const T* weights_row(const T* weights, int64_t i) const {
+    return weights + (b_ * args_.H + h_) * grads_.weights_of_head + i * grads_.ldw;
+  }
+
+  void prepare(int64_t i) {
+    if (grads_.d_weights != nullptr) {
+      scratch_.delta[i] =
+          dot(weights_row(grads_.weights, i), weights_row(grads_.d_weights, i), keys_.count);
+      return;
+    }
+    scratch_.delta[i] = dot(grads_.out + (queries_.row + i) * grads_.ldo + h_ * args_.Dv,
+                            d_out_ + i * grads_.ld_d_out, args_.Dv);
     // A query that saw nothing: all its weights are 2^(score - infinity) = 0.
     const T log_sum = grads_.log_sum[(queries_.row + i) * args_.H + h_];
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
@@ -177,7 +192,9 @@ class BackwardHead {
     bool started = false;
     for (int64_t part = 0; part < parts_; ++part) {
       const Tile scores = make_tile(args_, b_, h_, piece(queries_.count, parts_, part), tile);
-      if (!score_tile(args_, scores, operands.keys_across, scratch_.weights, scratch_.bias))
+      if (!(grads_.d_weights == nullptr
+                ? score_tile(args_, scores, operands.keys_across, scratch_.weights, scratch_.bias)
+                : any_seen(args_, scores)))
         continue;
       if (!started && scores.columns.end - scores.columns.begin < rows) {
         dk.clear({0, rows});  // the first queries do not see all of these keys
@@ -198,12 +215,14 @@ class BackwardHead {
 
   // Scores become weights, and scale * dS stands beside them.
   void differentiate(const Tile& tile, const Operands& operands) {
-    multiply(StridedLeft<T>{d_out_ + tile.queries.begin * grads_.ld_d_out, grads_.ld_d_out},
-             from_column(operands.values_across, tile.from), tile.rows(), args_.Dv,
-             tile.to - tile.from, Result<T>{scratch_.d_scores + tile.from, kScoreStride});
-    const T scale = static_cast<T>(args_.scale);
-    for (int64_t i = 0; i < tile.rows(); ++i) {
-      differentiate_row(tile, i, bias_gradient_ ? T(1) : scale);
+    const T scale = static_cast<T>(args_.scale), factor = bias_gradient_ ? T(1) : scale;
+    if (grads_.d_weights != nullptr) {
+      for (int64_t i = 0; i < tile.rows(); ++i) differentiate_weights_row(tile, i, factor);
+    } else {
+      multiply(StridedLeft<T>{d_out_ + tile.queries.begin * grads_.ld_d_out, grads_.ld_d_out},
+               from_column(operands.values_across, tile.from), tile.rows(), args_.Dv,
+               tile.to - tile.from, Result<T>{scratch_.d_scores + tile.from, kScoreStride});
+      for (int64_t i = 0; i < tile.rows(); ++i) differentiate_row(tile, i, factor);
     }
     if (!bias_gradient_) return;
     args_.bias->take_gradient(score_tile_of(tile), scratch_.d_scores + tile.columns.begin,
@@ -258,6 +277,17 @@ class BackwardHead {
       const auto slope = hn::Mul(times, weight);
       hn::StoreU(hn::Mul(slope, hn::Sub(d_weight, delta)), d, d_scores + j);
     }
+  }
+
+  // The same from the gradients of the weights that were handed out.
+  void differentiate_weights_row(const Tile& tile, int64_t i, T factor) {
+    const int64_t query = tile.queries.begin + i;
+    const T* weights = weights_row(grads_.weights, query) + tile.first_key;
+    const T* d_weights = weights_row(grads_.d_weights, query) + tile.first_key;
+    T* d_scores = scratch_.d_scores + i * kScoreStride;
+    const T delta = scratch_.delta[query];
+    for (int64_t j = tile.columns.begin; j < tile.columns.end; ++j)
+      d_scores[j] = factor * weights[j] * (d_weights[j] - delta);
   }
 
   const AttentionArgs<T>& args_;

@@ -169,6 +169,12 @@ Seen seen_by_matrices(const AttentionArgs<T>& args, const Tile& tile) {
   return all ? Seen::all : Seen::some;
 }
 
+// Whether anything of a tile can be seen.
+template <class T>
+bool any_seen(const AttentionArgs<T>& args, const Tile& tile) {
+  return !tile.columns.empty() && seen_by_matrices(args, tile) != Seen::none;
+}
+
 // Scores of columns outside [seen.begin, seen.end) become minus infinity.
 template <class T>
 HWY_INLINE void hide_outside(T* scores, int64_t from, int64_t to, Range seen) {

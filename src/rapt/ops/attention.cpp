@@ -1,7 +1,10 @@
 #include "rapt/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/attention.h"
@@ -14,20 +17,14 @@ namespace {
 
 // One call of attention: its tensors and what the kernels are told about them.
 struct Call {
-  Tensor q, k, v, bias;
+  Tensor q, k, v;
+  std::vector<Tensor> bias;  // the terms, and where their elements lie
+  std::vector<ScoreStrides> bias_at;
   Rows queries, keys;
   Mask mask;
   Mask::View view;
   AttentionOptions options;
   int64_t H, Dk, Dv;
-
-  template <class T>
-  DenseBias<T> dense_bias() const {
-    const int64_t Tq = bias.dim(-2), Tk = bias.dim(-1);
-    const int64_t stride_h = bias.rank() == 4 ? Tq * Tk : 0;
-    const int64_t stride_b = bias.rank() == 4 ? H * Tq * Tk : bias.rank() == 3 ? Tq * Tk : 0;
-    return {bias.data<T>(), stride_b, stride_h, Tk, H};
-  }
 
   template <class T>
   kernels::AttentionArgs<T> args(kernels::ScoreBias<T>* score_bias) const {
@@ -43,8 +40,7 @@ struct Call {
     a.H = H;
     a.Dk = Dk;
     a.Dv = Dv;
-    a.scale = options.scale == 0 ? 1 / std::sqrt(static_cast<double>(std::max<int64_t>(Dk, 1)))
-                                 : options.scale;
+    a.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(Dk)));
     a.mask = view.mask(mask);
     a.bias = score_bias;
     a.dropout = options.dropout;
@@ -78,104 +74,135 @@ Call check(const Tensor& q, const Rows& queries, const Tensor& k, const Tensor& 
              queries.tokens(), q.dim(0));
   RAPT_CHECK(keys.tokens() <= k.dim(0), "attention: expected {} rows of keys, got {}",
              keys.tokens(), k.dim(0));
-  RAPT_CHECK(std::isfinite(options.scale), "attention: expected a finite scale, got {}",
-             options.scale);
-  const Tensor& bias = options.bias;
-  if (bias.defined()) {
-    const int64_t B = queries.sentences(), Tq = queries.longest(), Tk = keys.longest();
-    RAPT_CHECK(queries.equal_lengths() && keys.equal_lengths(),
-               "attention: expected sentences of equal lengths for a dense bias");
-    const Shape wanted = bias.rank() == 2   ? Shape{Tq, Tk}
-                         : bias.rank() == 3 ? Shape{B, Tq, Tk}
-                                            : Shape{B, H, Tq, Tk};
-    RAPT_CHECK((B == 0 ? bias.rank() >= 2 : bias.shape() == wanted) && bias.contiguous() &&
-                   bias.dtype() == q.dtype(),
-               "attention: expected a bias {} of {}, got {} of {}", wanted.text(),
-               dtype_name(q.dtype()), bias.shape().text(), dtype_name(bias.dtype()));
+  const double scale = options.scale.value_or(1);
+  RAPT_CHECK(std::isfinite(scale), "attention: expected a finite scale, got {}", scale);
+  Call call{q.detach(), k.detach(), v.detach(), {}, {}, queries, keys,
+            mask,       {},         options,    H,  Dk, Dv};
+  for (const Tensor& term : options.bias.terms()) {
+    RAPT_CHECK(term.dtype() == q.dtype(), "attention: expected a bias of {}, got {}",
+               dtype_name(q.dtype()), dtype_name(term.dtype()));
+    call.bias.push_back(term.detach());
+    call.bias_at.push_back(score_strides("attention", "bias", term.shape(), queries, keys, H));
   }
-  Call call{q.detach(), k.detach(), v.detach(), bias.defined() ? bias.detach() : Tensor(),
-            queries,    keys,       mask,       {},
-            options,    H,          Dk,         Dv};
-  call.options.bias = Tensor();
+  call.options.bias = {};  // recorded handles would keep what they were made from
   call.view = mask.view("attention", queries, keys, H);
   return call;
 }
 
+// The bias of the kernel; with a sink, input 3 + i is the i-th term, and what is wanted of their
+// gradients is collected there (`holders` keeps the buffers).
 template <class T>
-void run_backward(const Call& call, const Tensor& out, const Tensor& log_sum, const Tensor& d_out,
-                  Sink& d) {
-  std::optional<DenseBias<T>> bias;
-  Tensor d_bias;
-  if (call.bias.defined()) {
-    bias.emplace(call.dense_bias<T>());
-    if (d.wants(3)) {
-      auto [gradient, first] = d.add(3);
-      d_bias = gradient;
-      const auto [rows, cols, ld] = as_matrix(d_bias);
-      if (first) kernels::fill(d_bias.data<T>(), ld, 0, rows, cols);
-      bias->collect(d_bias.data<T>());
+std::optional<DenseBias<T>> dense_bias(const Call& call, Sink* d = nullptr,
+                                       std::vector<Tensor>* holders = nullptr) {
+  if (call.bias.empty()) return {};
+  DenseBias<T> bias(call.keys.segments(), call.H);
+  for (size_t i = 0; i < call.bias.size(); ++i) {
+    T* gradient = nullptr;
+    const int input = 3 + static_cast<int>(i);
+    if (d != nullptr && d->wants(input)) {
+      auto [sum, first] = d->add(input);
+      const auto [rows, cols, ld] = as_matrix(sum);
+      if (first) kernels::fill(sum.data<T>(), ld, 0, rows, cols);
+      gradient = holders->emplace_back(sum).data<T>();
     }
+    bias.add_term(call.bias[i].data<T>(), call.bias_at[i], gradient);
   }
-  kernels::AttentionGrads<T> grads;
-  grads.out = out.data<T>();
-  grads.d_out = d_out.data<T>();
-  grads.log_sum = log_sum.data<T>();
-  grads.ldo = grads.ld_d_out = call.H * call.Dv;
-  Tensor holders[3];
+  return bias;
+}
+
+// Runs the kernel's backward: dq, dk and dv where they are wanted.
+template <class T>
+void run_backward(const Call& call, kernels::AttentionGrads<T> grads, Sink& d) {
+  std::vector<Tensor> holders;
+  std::optional<DenseBias<T>> bias = dense_bias<T>(call, &d, &holders);
   const auto place = [&](int i, T*& pointer, int64_t& ld, bool& add) {
     if (!d.wants(i)) return;
     auto [gradient, first] = d.add(i);
-    holders[i] = gradient;
-    pointer = holders[i].template data<T>();
-    ld = holders[i].row_stride();
+    pointer = holders.emplace_back(gradient).template data<T>();
+    ld = gradient.row_stride();
     add = !first;
   };
   place(0, grads.dq, grads.lddq, grads.add_dq);
   place(1, grads.dk, grads.lddk, grads.add_dk);
   place(2, grads.dv, grads.lddv, grads.add_dv);
+  kernels::AttentionArgs<T> args = call.args<T>(bias ? &*bias : nullptr);
+  if (grads.d_weights != nullptr) args.dropout = {};  // they are those before it
   const ProfileScope profile("attention backward");
-  kernels::attention_grad(call.args<T>(bias ? &*bias : nullptr), grads);
+  kernels::attention_grad(args, grads);
+}
+
+template <class T>
+void context_backward(const Call& call, const Tensor& out, const Tensor& log_sum,
+                      const Tensor& d_out, Sink& d) {
+  kernels::AttentionGrads<T> grads;
+  grads.out = out.data<T>();
+  grads.d_out = d_out.data<T>();
+  grads.log_sum = log_sum.data<T>();
+  grads.ldo = grads.ld_d_out = call.H * call.Dv;
+  run_backward(call, grads, d);
+}
+
+template <class T>
+void weights_backward(const Call& call, const Tensor& weights, const Tensor& d_weights, Sink& d) {
+  kernels::AttentionGrads<T> grads;
+  grads.weights = weights.data<T>();
+  grads.d_weights = d_weights.data<T>();
+  grads.ldw = weights.dim(3);
+  grads.weights_of_head = weights.dim(2) * weights.dim(3);
+  run_backward(call, grads, d);
+}
+
+// The weights of all sentences and heads, (B, H, longest Tq, longest Tk).
+template <class T>
+Tensor all_weights(const Call& call, const kernels::AttentionArgs<T>& args, const T* log_sum) {
+  const int64_t B = call.queries.sentences(), Tq = call.queries.longest(), Tk = call.keys.longest();
+  Tensor weights = Tensor::zeros({B, call.H, Tq, Tk}, call.q.dtype());
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t h = 0; h < call.H; ++h) {
+      kernels::attention_weights(args, log_sum, b, h,
+                                 weights.data<T>() + (b * call.H + h) * Tq * Tk, Tk);
+    }
+  }
+  return weights;
 }
 
 AttentionResult run(const Tensor& q, const Rows& queries, const Tensor& k, const Tensor& v,
                     const Rows& keys, const Mask& mask, const AttentionOptions& options,
                     bool with_weights) {
   const Call call = check(q, queries, k, v, keys, mask, options);
-  const bool recorded = q.recorded() || k.recorded() || v.recorded() || options.bias.recorded();
+  std::vector<Tensor> inputs = {q, k, v};
+  inputs.insert(inputs.end(), options.bias.terms().begin(), options.bias.terms().end());
+  const bool recorded =
+      std::any_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x.recorded(); });
   RAPT_CHECK(!recorded || (queries.is_packed() && keys.is_packed() && keys.tokens() == k.dim(0)),
              "attention: expected packed sentences where gradients are wanted (rows between "
              "sentences would have none)");
   const Shape shape{q.dim(0), call.H, call.Dv};
   Tensor out =
       queries.is_packed() ? Tensor::empty(shape, q.dtype()) : Tensor::zeros(shape, q.dtype());
-  Tensor log_sum =
-      recorded || with_weights ? Tensor::empty({q.dim(0), call.H}, q.dtype()) : Tensor();
-  AttentionResult result;
+  Tensor weights,
+      log_sum = recorded || with_weights ? Tensor::empty({q.dim(0), call.H}, q.dtype()) : Tensor();
   dispatch_float(q.dtype(), "attention", [&](auto tag) {
     using T = decltype(tag);
-    std::optional<DenseBias<T>> bias;
-    if (call.bias.defined()) bias.emplace(call.dense_bias<T>());
+    std::optional<DenseBias<T>> bias = dense_bias<T>(call);
     const kernels::AttentionArgs<T> args = call.args<T>(bias ? &*bias : nullptr);
     const ProfileScope profile("attention");
-    kernels::attention(args, out.data<T>(), call.H * call.Dv,
-                       log_sum.defined() ? log_sum.data<T>() : nullptr);
-    if (with_weights) {
-      const int64_t B = queries.sentences(), Tq = queries.longest(), Tk = keys.longest();
-      result.weights = Tensor::zeros({B, call.H, Tq, Tk}, q.dtype());
-      for (int64_t b = 0; b < B; ++b) {
-        for (int64_t h = 0; h < call.H; ++h) {
-          kernels::attention_weights(args, log_sum.data<T>(), b, h,
-                                     result.weights.data<T>() + (b * call.H + h) * Tq * Tk, Tk);
-        }
-      }
-    }
+    T* const sums = log_sum.defined() ? log_sum.data<T>() : nullptr;
+    kernels::attention(args, out.data<T>(), call.H * call.Dv, sums);
+    if (with_weights) weights = all_weights(call, args, sums);
   });
-  result.context =
-      record(out, {q, k, v, options.bias}, [call, out, log_sum](const Tensor& d_out, Sink& d) {
-        dispatch_float(d_out.dtype(), "attention", [&](auto tag) {
-          run_backward<decltype(tag)>(call, out, log_sum, d_out, d);
-        });
-      });
+  AttentionResult result;
+  result.context = record(out, inputs, [call, out, log_sum](const Tensor& d_out, Sink& d) {
+    dispatch_float(d_out.dtype(), "attention", [&](auto tag) {
+      context_backward<decltype(tag)>(call, out, log_sum, d_out, d);
+    });
+  });
+  if (!with_weights) return result;
+  inputs[2] = call.v;  // not recorded: weights do not depend on values
+  result.weights = record(weights, inputs, [call, weights](const Tensor& d_weights, Sink& d) {
+    dispatch_float(d_weights.dtype(), "attention",
+                   [&](auto tag) { weights_backward<decltype(tag)>(call, weights, d_weights, d); });
+  });
   return result;
 }
 
@@ -190,6 +217,32 @@ AttentionResult attention_with_weights(const Tensor& q, const Rows& queries, con
                                        const Tensor& v, const Rows& keys, const Mask& mask,
                                        const AttentionOptions& options) {
   return run(q, queries, k, v, keys, mask, options, true);
+}
+
+Tensor mean_heads(const Tensor& weights) {
+  RAPT_CHECK(weights.rank() == 4 && weights.dim(1) > 0 && weights.contiguous(),
+             "mean_heads: expected weights (B, H, Tq, Tk) of at least one head, got {}",
+             weights.shape().text());
+  const int64_t B = weights.dim(0), H = weights.dim(1), size = weights.dim(2) * weights.dim(3);
+  Tensor mean = Tensor::empty({B, weights.dim(2), weights.dim(3)}, weights.dtype());
+  dispatch_float(weights.dtype(), "mean_heads", [&](auto tag) {
+    using T = decltype(tag);
+    const T* from = weights.data<T>();
+    T* to = mean.data<T>();
+    for (int64_t h = 0; h < H; ++h)
+      kernels::scale(from + h * size, H * size, 1, to, size, B, size, h > 0);
+    kernels::scale(to, size, 1.0 / static_cast<double>(H), to, size, B, size, false);
+  });
+  return record(mean, {weights}, [B, H, size](const Tensor& dy, Sink& d) {
+    auto [dx, first] = d.add(0);
+    dispatch_float(dy.dtype(), "mean_heads", [&](auto tag) {
+      using T = decltype(tag);
+      for (int64_t h = 0; h < H; ++h) {
+        kernels::scale(dy.data<T>(), size, 1.0 / static_cast<double>(H),
+                       dx.template data<T>() + h * size, H * size, B, size, !first);
+      }
+    });
+  });
 }
 
 }  // namespace rapt

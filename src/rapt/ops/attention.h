@@ -6,19 +6,19 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "rapt/tensor/mask.h"
 #include "rapt/tensor/pass.h"
+#include "rapt/tensor/score_bias.h"
 #include "rapt/tensor/tape.h"
 
 namespace rapt {
 
 struct AttentionOptions {
-  double scale = 0;               // of the scores; 0: 1 / sqrt(Dk)
-  kernels::Dropout dropout = {};  // of the weights
-  // A dense tensor that is added to the scores: (Tq, Tk), (B, Tq, Tk) or (B, H, Tq, Tk) where the
-  // sentences have equal lengths; differentiated if it is recorded. Minus infinity hides a key.
-  Tensor bias = {};
+  std::optional<double> scale = {};      // of the scores; unset: 1 / sqrt(Dk)
+  kernels::Dropout dropout = {};         // of the weights
+  ScoreBias bias = {};                   // added to the scores, each term of the type of q
   int64_t key_tile = 0, query_tile = 0;  // of the kernel; 0: its own
 };
 
@@ -30,12 +30,17 @@ Tensor attention(const Tensor& q, const Rows& queries, const Tensor& k, const Te
 
 struct AttentionResult {
   Tensor context;  // (Nq, H, Dv)
-  Tensor weights;  // (B, H, longest Tq, longest Tk), before dropout, not recorded; zero where a
-                   // sentence is shorter
+  Tensor weights;  // (B, H, longest Tq, longest Tk), before dropout; zero where a sentence is
+                   // shorter
 };
-// The same with the weights of all heads: those that the context was made with.
+// The same with the weights of all heads: those that the context was made with. Both are
+// differentiated, each for itself.
 AttentionResult attention_with_weights(const Tensor& q, const Rows& queries, const Tensor& k,
                                        const Tensor& v, const Rows& keys, const Mask& mask = {},
                                        const AttentionOptions& options = {});
+
+// The mean of weights over heads: (B, H, Tq, Tk) -> (B, Tq, Tk), the sum in the order of the heads
+// divided by H. Throws Error for another rank or no heads.
+Tensor mean_heads(const Tensor& weights);
 
 }  // namespace rapt

@@ -6,6 +6,35 @@
 
 namespace rapt {
 
+ScoreStrides score_strides(const char* who, const char* what, const Shape& shape,
+                           const Rows& queries, const Rows& keys, int64_t H) {
+  if (shape.rank() == 1) {
+    RAPT_CHECK(shape[0] == keys.tokens(), "{}: expected a {} over {} packed keys, got {}", who,
+               what, keys.tokens(), shape[0]);
+    return {.by_key_row = true};
+  }
+  const int64_t B = queries.sentences(), Tq = queries.longest(), Tk = keys.longest();
+  RAPT_CHECK(queries.equal_lengths() && keys.equal_lengths(),
+             "{}: expected sentences of equal lengths for a {} of shape {}; over packed sentences "
+             "use causal, window or one value a key (Nk)",
+             who, what, shape.text());
+  if (B == 0) return {};
+  const Shape full = shape.rank() == 2   ? Shape{Tq, Tk}
+                     : shape.rank() == 3 ? Shape{B, Tq, Tk}
+                                         : Shape{B, H, Tq, Tk};
+  bool fits = shape.rank() == full.rank() && shape[-1] == Tk;
+  for (int axis = 0; axis < shape.rank() - 1; ++axis)
+    fits = fits && (shape[axis] == full[axis] || shape[axis] == 1);
+  RAPT_CHECK(fits, "{}: expected a {} of shape {} (all but the last axis may be 1), got {}", who,
+             what, full.text(), shape.text());
+  ScoreStrides strides;
+  const int64_t rows = shape[-2], heads = shape.rank() == 4 ? shape[1] : 1;
+  if (rows > 1) strides.q = Tk;
+  if (heads > 1) strides.h = rows * Tk;
+  if (shape.rank() > 2 && shape[0] > 1) strides.b = heads * rows * Tk;
+  return strides;
+}
+
 Mask Mask::causal() {
   Mask mask;
   mask.causal_ = true;
@@ -51,30 +80,8 @@ Mask operator&(const Mask& a, const Mask& b) {
 Mask::View Mask::view(const char* who, const Rows& queries, const Rows& keys, int64_t H) const {
   View view;
   for (const Tensor& keep : keep_) {
-    kernels::KeepMatrix matrix;
-    matrix.keep = keep.data<uint8_t>();
-    if (keep.rank() == 1) {
-      RAPT_CHECK(keep.dim(0) == keys.tokens(),
-                 "{}: expected a key mask over {} packed keys, got {}", who, keys.tokens(),
-                 keep.dim(0));
-      matrix.offset_by_key_row = true;
-    } else {
-      const int64_t B = queries.sentences(), Tq = queries.longest(), Tk = keys.longest();
-      RAPT_CHECK(queries.equal_lengths() && keys.equal_lengths(),
-                 "{}: expected sentences of equal lengths for a mask of shape {}; over packed "
-                 "sentences use causal, window "
-                 "or a key mask (Nk)",
-                 who, keep.shape().text());
-      const Shape wanted = keep.rank() == 2   ? Shape{Tq, Tk}
-                           : keep.rank() == 3 ? Shape{B, Tq, Tk}
-                                              : Shape{B, H, Tq, Tk};
-      RAPT_CHECK(B == 0 || keep.shape() == wanted, "{}: expected a mask of shape {}, got {}", who,
-                 wanted.text(), keep.shape().text());
-      matrix.stride_q = Tk;
-      matrix.stride_h = keep.rank() == 4 ? Tq * Tk : 0;
-      matrix.stride_b = keep.rank() == 4 ? H * Tq * Tk : keep.rank() == 3 ? Tq * Tk : 0;
-    }
-    view.matrices.push_back(matrix);
+    const ScoreStrides at = score_strides(who, "mask", keep.shape(), queries, keys, H);
+    view.matrices.push_back({keep.data<uint8_t>(), at.b, at.h, at.q, at.by_key_row});
   }
   return view;
 }

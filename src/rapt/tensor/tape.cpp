@@ -259,6 +259,10 @@ void Sink::finish() {
 }
 
 Tensor record(const Tensor& y, std::initializer_list<Tensor> inputs, Backward backward) {
+  return record(y, std::span(inputs.begin(), inputs.size()), std::move(backward));
+}
+
+Tensor record(const Tensor& y, std::span<const Tensor> inputs, Backward backward) {
   const bool any =
       std::any_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x.recorded(); });
   if (!any) return y;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "rapt/tensor/tensor.h"
@@ -83,7 +84,7 @@ class Sink {
     DType dtype = DType::f32;
   };
   friend struct TapeNode;
-  friend Tensor record(const Tensor&, std::initializer_list<Tensor>,
+  friend Tensor record(const Tensor&, std::span<const Tensor>,
                        std::function<void(const Tensor&, Sink&)>);
   Sink(const std::vector<Input>& inputs, const Tensor& dy) : inputs_(inputs), dy_(dy) {}
   Sum place(const Input& input);
@@ -107,6 +108,8 @@ using Backward = std::function<void(const Tensor& dy, Sink& d)>;
 // `y` with a place on the tape if an input has one, else `y` itself. y must be contiguous and new.
 // The closure must not capture the returned handle (it would own itself); capturing `y` is fine.
 Tensor record(const Tensor& y, std::initializer_list<Tensor> inputs, Backward backward);
+// The same where the number of inputs is known at run time only.
+Tensor record(const Tensor& y, std::span<const Tensor> inputs, Backward backward);
 
 // Sends dy (the shape of y) back to every leaf that y was made from. Throws Error if y is not
 // recorded, if shapes differ, or if it was run before.
