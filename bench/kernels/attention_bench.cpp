@@ -26,7 +26,8 @@ void run(benchmark::State& state, const Work& work) {
   const int64_t width = work.H * work.D, ld = 3 * width, rows = work.B * work.T;
   std::vector<float> qkv(static_cast<size_t>(rows * ld)), out(static_cast<size_t>(rows * width)),
       d_out(out.size());
-  std::vector<float> d_qkv(qkv.size()), log_sum(static_cast<size_t>(rows * work.H));
+  std::vector<float> d_qkv(qkv.size());
+  std::vector<kernels::SoftmaxSum<float>> sums(static_cast<size_t>(rows * work.H));
   Rng rng(1);
   for (float& value : qkv) value = static_cast<float>(rng.normal());
   for (float& value : d_out) value = static_cast<float>(rng.normal());
@@ -37,29 +38,24 @@ void run(benchmark::State& state, const Work& work) {
   args.q = qkv.data();
   args.k = qkv.data() + width;
   args.v = qkv.data() + 2 * width;
-  args.ldq = args.ldk = args.ldv = ld;
+  args.q_at = args.k_at = args.v_at = kernels::HeadStrides::packed(ld, work.D);
   args.queries = args.keys = segments;
   args.H = work.H;
   args.Dk = args.Dv = work.D;
   args.scale = 0.125;
   args.mask.causal = work.causal;
   args.dropout = {.probability = work.dropout, .key = {1, 2}};
-  const kernels::AttentionGrads<float> grads{out.data(),
-                                             d_out.data(),
-                                             log_sum.data(),
-                                             width,
-                                             width,
-                                             d_qkv.data(),
-                                             d_qkv.data() + width,
-                                             d_qkv.data() + 2 * width,
-                                             ld,
-                                             ld,
-                                             ld,
-                                             false,
-                                             false,
-                                             false};
+  kernels::AttentionGrads<float> grads;
+  grads.out = out.data();
+  grads.d_out = d_out.data();
+  grads.sums = sums.data();
+  grads.out_at = grads.d_out_at = kernels::HeadStrides::packed(width, work.D);
+  grads.dq = d_qkv.data();
+  grads.dk = d_qkv.data() + width;
+  grads.dv = d_qkv.data() + 2 * width;
+  grads.dq_at = grads.dk_at = grads.dv_at = args.q_at;
   for (auto _ : state) {
-    kernels::attention(args, out.data(), width, log_sum.data());
+    kernels::attention(args, out.data(), grads.out_at, sums.data());
     if (work.backward) kernels::attention_grad(args, grads);
     benchmark::ClobberMemory();
   }

@@ -20,7 +20,7 @@ TYPED_TEST_SUITE(AttentionBits, Types);
 template <class T>
 void expect_same(const AttentionProblem<T>& a, const AttentionProblem<T>& b) {
   EXPECT_TRUE(same_bits(a.out, b.out));
-  EXPECT_TRUE(same_bits(a.log_sum, b.log_sum));
+  EXPECT_TRUE(same_bits(a.sums, b.sums));
   EXPECT_TRUE(same_bits(a.dq, b.dq));
   EXPECT_TRUE(same_bits(a.dk, b.dk));
   EXPECT_TRUE(same_bits(a.dv, b.dv));
@@ -66,10 +66,10 @@ void copy_sentence(const AttentionProblem<T>& all, size_t b, AttentionProblem<T>
   const auto copy = [](const std::vector<T>& from, std::vector<T>& to, int64_t row, int64_t ld) {
     std::copy_n(from.begin() + row * ld, to.size(), to.begin());
   };
-  copy(all.q, one.q, all.queries[b].row, all.args.ldq);
-  copy(all.d_out, one.d_out, all.queries[b].row, all.grads.ldo);
-  copy(all.k, one.k, all.keys[b].row, all.args.ldk);
-  copy(all.v, one.v, all.keys[b].row, all.args.ldv);
+  copy(all.q, one.q, all.queries[b].row, all.args.q_at.row);
+  copy(all.d_out, one.d_out, all.queries[b].row, all.grads.out_at.row);
+  copy(all.k, one.k, all.keys[b].row, all.args.k_at.row);
+  copy(all.v, one.v, all.keys[b].row, all.args.v_at.row);
   one.queries[0].sample = all.queries[b].sample;
 }
 
@@ -91,14 +91,14 @@ TYPED_TEST(AttentionBits, BatchMatesDoNotMatter) {
       return std::span<const TypeParam>(of).subspan(static_cast<size_t>(row * ld), count);
     };
     using Span = std::span<const TypeParam>;
+    EXPECT_TRUE(same_bits(Span(one.out),
+                          rows(all.out, all.queries[b].row, all.grads.out_at.row, one.out.size())));
+    EXPECT_TRUE(same_bits(Span(one.dq),
+                          rows(all.dq, all.queries[b].row, all.args.q_at.row, one.dq.size())));
     EXPECT_TRUE(
-        same_bits(Span(one.out), rows(all.out, all.queries[b].row, all.grads.ldo, one.out.size())));
+        same_bits(Span(one.dk), rows(all.dk, all.keys[b].row, all.args.k_at.row, one.dk.size())));
     EXPECT_TRUE(
-        same_bits(Span(one.dq), rows(all.dq, all.queries[b].row, all.args.ldq, one.dq.size())));
-    EXPECT_TRUE(
-        same_bits(Span(one.dk), rows(all.dk, all.keys[b].row, all.args.ldk, one.dk.size())));
-    EXPECT_TRUE(
-        same_bits(Span(one.dv), rows(all.dv, all.keys[b].row, all.args.ldv, one.dv.size())));
+        same_bits(Span(one.dv), rows(all.dv, all.keys[b].row, all.args.v_at.row, one.dv.size())));
   }
 }
 
@@ -146,8 +146,10 @@ TYPED_TEST(AttentionBits, HiddenKeysDoNotMatter) {
   std::fill(keep.begin() + 40, keep.begin() + 290, uint8_t{0});
   const kernels::KeepMatrix matrix{.keep = keep.data()};
   AttentionProblem<TypeParam> a(shape), b(shape);
-  for (int64_t i = 40 * a.args.ldk; i < 290 * a.args.ldk; ++i) b.k[static_cast<size_t>(i)] = 1e6;
-  for (int64_t i = 40 * a.args.ldv; i < 290 * a.args.ldv; ++i) b.v[static_cast<size_t>(i)] = -1e6;
+  for (int64_t i = 40 * a.args.k_at.row; i < 290 * a.args.k_at.row; ++i)
+    b.k[static_cast<size_t>(i)] = 1e6;
+  for (int64_t i = 40 * a.args.v_at.row; i < 290 * a.args.v_at.row; ++i)
+    b.v[static_cast<size_t>(i)] = -1e6;
   a.args.mask.matrices = b.args.mask.matrices = {&matrix, 1};
   run(a);
   run(b);
@@ -185,7 +187,7 @@ TYPED_TEST(AttentionBits, R02_AMatrixOfPermissionsEqualsABiasOfMinusInfinity) {
   for (int64_t i = 4; i < 8; ++i) {
     for (const TypeParam value : biased.output(0, i)) EXPECT_EQ(value, 0);
   }
-  EXPECT_EQ(biased.log_sum[5], -INFINITY);
+  EXPECT_EQ(biased.sums[5].most, -INFINITY);
   for (const TypeParam value : biased.dq) EXPECT_TRUE(std::isfinite(value));
 }
 

@@ -38,7 +38,7 @@ TEST(AttentionEdges, R01_ARowThatSeesNothingLeavesEveryGradientFinite) {
   EXPECT_EQ(problem.out[4], 0);
   EXPECT_EQ(problem.out[5], 0);
   EXPECT_NE(problem.out[6], 0);
-  EXPECT_EQ(problem.log_sum[4], -INFINITY);
+  EXPECT_EQ(problem.sums[4].most, -INFINITY);
   for (size_t i = 4; i < 8; ++i) EXPECT_EQ(problem.dq[i], 0);
 }
 
@@ -50,7 +50,7 @@ TEST(AttentionEdges, R03_EmptySentencesAreZerosAndDisturbNoOther) {
   expect_finite(problem);
   for (int64_t i = 0; i < 2; ++i) {
     for (const float value : problem.output(2, i)) EXPECT_EQ(value, 0);
-    EXPECT_EQ(problem.log_sum[static_cast<size_t>((8 + i) * 2)], -INFINITY);
+    EXPECT_EQ(problem.sums[static_cast<size_t>((8 + i) * 2)].most, -INFINITY);
     for (int64_t c = 0; c < 16; ++c)
       EXPECT_EQ(problem.dq[static_cast<size_t>((8 + i) * 16 + c)], 0);
   }
@@ -91,7 +91,7 @@ TEST(AttentionEdges, R06_CausalityGoesByPosition) {
     part.args.mask.causal = true;
     part.forward();
     std::vector<double> weights(static_cast<size_t>(queries * keys));
-    kernels::attention_weights(part.args, part.log_sum.data(), 0, 0, weights.data(), keys);
+    kernels::attention_weights(part.args, part.sums.data(), 0, 0, weights.data(), keys);
     for (int64_t i = 0; i < queries; ++i) {
       double sum = 0;
       for (int64_t j = 0; j < keys; ++j) {
@@ -143,7 +143,7 @@ void expect_dropped_by_philox(double probability, int64_t key_position) {
   problem.forward();
   std::vector<T> weights(kQueries * kKeys);
   for (int64_t h = 0; h < 2; ++h) {
-    kernels::attention_weights(problem.args, problem.log_sum.data(), 0, h, weights.data(), kKeys);
+    kernels::attention_weights(problem.args, problem.sums.data(), 0, h, weights.data(), kKeys);
     for (int64_t i = 0; i < kQueries; ++i) {
       for (int64_t j = 0; j < kKeys; ++j) {
         const uint32_t word =

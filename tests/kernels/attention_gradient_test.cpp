@@ -20,7 +20,8 @@ double functional(Problem& problem) {
   for (size_t b = 0; b < problem.queries.size(); ++b) {
     for (int64_t i = 0; i < problem.queries[b].count; ++i) {
       const auto row = problem.output(b, i);
-      const double* d_out = problem.d_out.data() + (problem.queries[b].row + i) * problem.grads.ldo;
+      const double* d_out =
+          problem.d_out.data() + (problem.queries[b].row + i) * problem.grads.out_at.row;
       for (size_t c = 0; c < row.size(); ++c) sum += row[c] * d_out[c];
     }
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numbers>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct AttentionShape {
   int64_t padding = 0;  // elements between rows
   int64_t offset = 0;   // of the first query's position from the first key's
   double scale = 0.5;
+  int64_t Hk = 0;  // heads of keys; 0: H
 };
 
 // A bias for each query and key, (slots, most queries, most keys), and its gradient. Each sentence
@@ -80,25 +82,38 @@ class AttentionProblem {
     args.Dk = shape.Dk;
     args.Dv = shape.Dv;
     args.scale = shape.scale;
-    const int64_t wide = shape.H * shape.Dk + shape.padding,
-                  value_wide = shape.H * shape.Dv + shape.padding;
+    args.Hk = shape.Hk;
+    const int64_t Hk = args.key_heads(), wide = shape.H * shape.Dk + shape.padding,
+                  key_wide = Hk * shape.Dk + shape.padding,
+                  value_wide = Hk * shape.Dv + shape.padding,
+                  out_wide = shape.H * shape.Dv + shape.padding;
     q = random(query_rows * wide);
-    k = random(key_rows * wide);
+    k = random(key_rows * key_wide);
     v = random(key_rows * value_wide);
-    d_out = random(query_rows * value_wide);
+    d_out = random(query_rows * out_wide);
     out = dq = dk = dv = {};
     out.assign(d_out.size(), T(kUntouched));
     dq.assign(q.size(), T(kUntouched));
     dk.assign(k.size(), T(kUntouched));
     dv.assign(v.size(), T(kUntouched));
-    log_sum.assign(static_cast<size_t>(query_rows * shape.H), T(kUntouched));
+    sums.assign(static_cast<size_t>(query_rows * shape.H), {T(kUntouched), T(kUntouched)});
     args.q = q.data();
     args.k = k.data();
     args.v = v.data();
-    args.ldq = args.ldk = wide;
-    args.ldv = value_wide;
-    grads = {out.data(), d_out.data(), log_sum.data(), value_wide, value_wide, dq.data(), dk.data(),
-             dv.data(),  wide,         wide,           value_wide, false,      false,     false};
+    const auto of = [](int64_t ld, int64_t D) { return kernels::HeadStrides::packed(ld, D); };
+    args.q_at = of(wide, shape.Dk);
+    args.k_at = of(key_wide, shape.Dk);
+    args.v_at = of(value_wide, shape.Dv);
+    grads.out = out.data();
+    grads.d_out = d_out.data();
+    grads.sums = sums.data();
+    grads.out_at = grads.d_out_at = of(out_wide, shape.Dv);
+    grads.dq = dq.data();
+    grads.dk = dk.data();
+    grads.dv = dv.data();
+    grads.dq_at = args.q_at;
+    grads.dk_at = args.k_at;
+    grads.dv_at = args.v_at;
   }
   AttentionProblem(const AttentionProblem&) = delete;
   AttentionProblem& operator=(const AttentionProblem&) = delete;
@@ -132,22 +147,23 @@ class AttentionProblem {
     args.mask.matrices = matrices;
   }
 
-  void forward() { kernels::attention(args, out.data(), grads.ldo, log_sum.data()); }
+  void forward() { kernels::attention(args, out.data(), grads.out_at, sums.data()); }
   void backward() { kernels::attention_grad(args, grads); }
   void reference() {
-    kernels::reference::attention(args, out.data(), grads.ldo, log_sum.data());
+    kernels::reference::attention(args, out.data(), grads.out_at, sums.data());
     kernels::reference::attention_grad(args, grads);
   }
 
   std::span<const T> output(size_t b, int64_t i) const {
-    return {out.data() + (queries[b].row + i) * grads.ldo,
+    return {out.data() + (queries[b].row + i) * grads.out_at.row,
             static_cast<size_t>(shape_.H * shape_.Dv)};
   }
 
   kernels::AttentionArgs<T> args;
   kernels::AttentionGrads<T> grads;
   std::vector<kernels::Segment> queries, keys;
-  std::vector<T> q, k, v, d_out, out, log_sum, dq, dk, dv;
+  std::vector<T> q, k, v, d_out, out, dq, dk, dv;
+  std::vector<kernels::SoftmaxSum<T>> sums;
   std::unique_ptr<DenseBias<T>> bias;
   std::vector<uint8_t> keep, keep_of_keys;
   std::vector<kernels::KeepMatrix> matrices;
@@ -183,12 +199,25 @@ double difference(std::vector<T> got, std::vector<double> want) {
   return relative_difference<T, double>(got, want);
 }
 
+// The logarithms of the softmax's denominators.
+template <class T>
+std::vector<T> logarithms(const std::vector<kernels::SoftmaxSum<T>>& sums) {
+  std::vector<T> logs;
+  for (const kernels::SoftmaxSum<T>& sum : sums) {
+    logs.push_back(sum.most == T(kUntouched)
+                       ? sum.most
+                       : static_cast<T>(static_cast<double>(sum.most) * std::numbers::ln2 +
+                                        std::log(static_cast<double>(sum.total))));
+  }
+  return logs;
+}
+
 // Everything that forward and backward computed is near the f64 problem's.
 template <class T>
 void expect_near(const AttentionProblem<T>& got, const AttentionProblem<double>& want) {
   const double bound = sizeof(T) == 4 ? 1e-5 : 1e-12;
   EXPECT_LE(difference(got.out, want.out), bound);
-  EXPECT_LE(difference(got.log_sum, want.log_sum), bound);
+  EXPECT_LE(difference(logarithms(got.sums), logarithms(want.sums)), bound);
   EXPECT_LE(difference(got.dq, want.dq), bound);
   EXPECT_LE(difference(got.dk, want.dk), bound);
   EXPECT_LE(difference(got.dv, want.dv), bound);

@@ -70,6 +70,20 @@ TEST(Attention, AddsToGradientsThatSaySo) {
   });
 }
 
+TEST(Attention, GroupsOfQueryHeadsShareAKeyHead) {
+  const AttentionShape shape{
+      .queries = {37, 0, 20}, .keys = {29, 4, 300}, .H = 6, .Dk = 5, .Dv = 7, .Hk = 2};
+  expect_reference(shape, 18, plain);
+  for (const int64_t groups : {1, 4, 18}) {  // of the bias: within a key head and across them
+    expect_reference(shape, 19, [groups](auto& problem) {
+      problem.add_bias(groups);
+      problem.add_keep(3);
+      problem.grads.add_dk = true;
+      problem.args.dropout = {.probability = 0.3, .key = {5, 6}};
+    });
+  }
+}
+
 TEST(Attention, LeavesOutGradientsThatNobodyWants) {
   const AttentionShape shape{.queries = {17}, .keys = {17}};
   AttentionProblem<double> all(shape);
@@ -148,7 +162,7 @@ TEST(Attention, WeightsAreThoseOfTheForward) {
     want.args.mask.causal = got.args.mask.causal = true;
     got.forward();
     kernels::reference::attention_weights(want.args, b, 1, expected.data(), 304);
-    kernels::attention_weights(got.args, got.log_sum.data(), b, 1, weights.data(), 304);
+    kernels::attention_weights(got.args, got.sums.data(), b, 1, weights.data(), 304);
     EXPECT_LE(testing::difference(weights, expected), 1e-5);
   }
 }
@@ -157,12 +171,14 @@ TEST(Attention, EqualsTheReferenceOnRandomProblems) {
   Rng rng(17);
   for (int round = 0; round < 60; ++round) {
     SCOPED_TRACE(round);
-    AttentionShape shape{.H = 1 + rng.below(3),
+    const int64_t Hk = 1 + rng.below(2);
+    AttentionShape shape{.H = Hk * (1 + rng.below(3)),
                          .Dk = 1 + rng.below(40),
                          .Dv = 1 + rng.below(40),
                          .gap = rng.below(3),
                          .padding = rng.below(5),
-                         .offset = rng.below(30) - 10};
+                         .offset = rng.below(30) - 10,
+                         .Hk = Hk};
     for (int64_t b = rng.below(4); b >= 0; --b) {
       shape.queries.push_back(rng.below(70));
       shape.keys.push_back(rng.below(70));

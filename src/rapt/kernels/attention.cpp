@@ -21,21 +21,21 @@ namespace rapt::kernels::HWY_NAMESPACE {
 
 template <class T>
 void run_items(const AttentionArgs<T>& args, const TileCut& cut, const ForwardPlan& plan,
-               Range items, T* out, int64_t ldo, T* log_sum) {
+               Range items, T* out, const HeadStrides& out_at, SoftmaxSum<T>* sums) {
   const auto scratch = scratch_of_thread<ForwardScratch<T>>(kWorkSlot, args, cut);
   for (int64_t i = items.begin; i < items.end; ++i) {
     const ForwardItem item = plan.item(i);
-    ForwardPiece<T>(args, cut, item, scratch, out, ldo, log_sum).run();
+    ForwardPiece<T>(args, cut, item, scratch, out, out_at, sums).run();
   }
 }
 
 void forward_f32(const AttentionArgs<float>& args, const TileCut& cut, const ForwardPlan& plan,
-                 Range items, float* out, int64_t ldo, float* log_sum) {
-  run_items(args, cut, plan, items, out, ldo, log_sum);
+                 Range items, float* out, const HeadStrides& out_at, SoftmaxSum<float>* sums) {
+  run_items(args, cut, plan, items, out, out_at, sums);
 }
 void forward_f64(const AttentionArgs<double>& args, const TileCut& cut, const ForwardPlan& plan,
-                 Range items, double* out, int64_t ldo, double* log_sum) {
-  run_items(args, cut, plan, items, out, ldo, log_sum);
+                 Range items, double* out, const HeadStrides& out_at, SoftmaxSum<double>* sums) {
+  run_items(args, cut, plan, items, out, out_at, sums);
 }
 
 }  // namespace rapt::kernels::HWY_NAMESPACE
@@ -49,16 +49,16 @@ HWY_EXPORT(forward_f32);
 HWY_EXPORT(forward_f64);
 
 void run(const AttentionArgs<float>& args, const TileCut& cut, const ForwardPlan& plan, Range items,
-         float* out, int64_t ldo, float* log_sum) {
-  HWY_DYNAMIC_DISPATCH(forward_f32)(args, cut, plan, items, out, ldo, log_sum);
+         float* out, const HeadStrides& out_at, SoftmaxSum<float>* sums) {
+  HWY_DYNAMIC_DISPATCH(forward_f32)(args, cut, plan, items, out, out_at, sums);
 }
 void run(const AttentionArgs<double>& args, const TileCut& cut, const ForwardPlan& plan,
-         Range items, double* out, int64_t ldo, double* log_sum) {
-  HWY_DYNAMIC_DISPATCH(forward_f64)(args, cut, plan, items, out, ldo, log_sum);
+         Range items, double* out, const HeadStrides& out_at, SoftmaxSum<double>* sums) {
+  HWY_DYNAMIC_DISPATCH(forward_f64)(args, cut, plan, items, out, out_at, sums);
 }
 
 template <class T>
-void attend(const AttentionArgs<T>& args, T* out, int64_t ldo, T* log_sum) {
+void attend(const AttentionArgs<T>& args, T* out, const HeadStrides& out_at, SoftmaxSum<T>* sums) {
   check_attention(args);
   const TileCut cut = forward_cut(args);
   int64_t* const first_item =
@@ -66,17 +66,19 @@ void attend(const AttentionArgs<T>& args, T* out, int64_t ldo, T* log_sum) {
   const ForwardPlan plan(args.queries, args.H, cut.most_queries, first_item);
   const int64_t at_once = items_at_once(args, plan.items());
   parallel_ranges(plan.items(), at_once, [&](int64_t begin, int64_t end) {
-    run(args, cut, plan, {begin, end}, out, ldo, log_sum);
+    run(args, cut, plan, {begin, end}, out, out_at, sums);
   });
 }
 
 }  // namespace
 
-void attention(const AttentionArgs<float>& args, float* out, int64_t ldo, float* log_sum) {
-  attend(args, out, ldo, log_sum);
+void attention(const AttentionArgs<float>& args, float* out, const HeadStrides& out_at,
+               SoftmaxSum<float>* sums) {
+  attend(args, out, out_at, sums);
 }
-void attention(const AttentionArgs<double>& args, double* out, int64_t ldo, double* log_sum) {
-  attend(args, out, ldo, log_sum);
+void attention(const AttentionArgs<double>& args, double* out, const HeadStrides& out_at,
+               SoftmaxSum<double>* sums) {
+  attend(args, out, out_at, sums);
 }
 
 }  // namespace rapt::kernels

@@ -2,11 +2,11 @@
 // of a packed batch, without a Tq x Tk matrix (Dao et al. 2022, FlashAttention; Milakov and
 // Gimelshein 2018).
 //
-// Sizes: q (Nq, H, Dk), k (Nk, H, Dk), v (Nk, H, Dv), out (Nq, H, Dv); heads of a row lie side by
-// side, the leading dimension is the distance of two rows. Sentence b of the queries attends to
-// sentence b of the keys. Key tiles have one size and are counted from the sentence's first key,
-// query rows do not influence each other: a row's bits do not depend on batch mates, nor on keys it
-// may not see.
+// Sizes: q (Nq, H, Dk), k (Nk, Hk, Dk), v (Nk, Hk, Dv), out (Nq, H, Dv), their heads side by side
+// or each for itself (HeadStrides). Query head h uses key head h / (H / Hk). Sentence b of the
+// queries attends to sentence b of the keys. Key tiles have one size and are counted from the
+// sentence's first key, query rows do not influence each other: a row's bits do not depend on batch
+// mates, nor on keys it may not see.
 //
 // A query that may see no key gets zeros: output, weights and gradients.
 #pragma once
@@ -55,14 +55,30 @@ class ScoreBias {
   virtual int64_t gradient_group(int64_t b, int64_t h) const = 0;
 };
 
+// Where the heads of an operand lie: token i of a sentence, head h, is at
+// sentence.row * start + h * head + i * row.
+struct HeadStrides {
+  int64_t row = 0, head = 0, start = 0;
+
+  // (N, H, D) with rows `ld` apart.
+  static HeadStrides packed(int64_t ld, int64_t D) { return {ld, D, ld}; }
+  // (B, H, T, D); the segments are those of B sentences of T rows.
+  static HeadStrides heads_first(int64_t H, int64_t T, int64_t D) { return {D, T * D, H * D}; }
+
+  int64_t at(const Segment& sentence, int64_t h, int64_t i = 0) const {
+    return sentence.row * start + h * head + i * row;
+  }
+};
+
 template <class T>
 struct AttentionArgs {
   const T* q = nullptr;
   const T* k = nullptr;
   const T* v = nullptr;
-  int64_t ldq = 0, ldk = 0, ldv = 0;
+  HeadStrides q_at, k_at, v_at;
   std::span<const Segment> queries, keys;  // one a sentence, equally many
   int64_t H = 0, Dk = 0, Dv = 0;
+  int64_t Hk = 0;  // heads of keys and values, of which H is a multiple; 0: H
   double scale = 1;
   AttentionMask mask;
   ScoreBias<T>* bias = nullptr;
@@ -71,14 +87,26 @@ struct AttentionArgs {
   Dropout dropout;
   int64_t key_tile = 0;  // 0: the default; others are for tests
   int64_t query_tile = 0;
+
+  int64_t key_heads() const { return Hk == 0 ? H : Hk; }
+  int64_t key_head(int64_t h) const { return h / (H / key_heads()); }
 };
 
-// out (Nq, H, Dv) with ldo; log_sum (Nq, H): the logarithm of each softmax's denominator, which the
-// backward needs (minus infinity where no key was seen). log_sum may be null.
-void attention(const AttentionArgs<float>& args, float* out, int64_t ldo, float* log_sum);
-void attention(const AttentionArgs<double>& args, double* out, int64_t ldo, double* log_sum);
+// What a query's weights were made with: 2^(score log2(e) - most) / total. Apart, since their
+// logarithms' sum would lose the digits of `total` where scores are large.
+template <class T>
+struct SoftmaxSum {
+  T most;   // the largest score times log2(e); minus infinity where no key was seen,
+  T total;  // and 0 then
+};
 
-// dq, dk, dv from d_out; out and log_sum are the forward's. Each gradient is written, or added to
+// out (Nq, H, Dv); sums (Nq, H), which the backward needs, may be null.
+void attention(const AttentionArgs<float>& args, float* out, const HeadStrides& out_at,
+               SoftmaxSum<float>* sums);
+void attention(const AttentionArgs<double>& args, double* out, const HeadStrides& out_at,
+               SoftmaxSum<double>* sums);
+
+// dq, dk, dv from d_out; out and sums are the forward's. Each gradient is written, or added to
 // what is there if its flag says so; null gradients are not computed. The bias's gradient goes to
 // args.bias.
 //
@@ -89,12 +117,12 @@ template <class T>
 struct AttentionGrads {
   const T* out = nullptr;
   const T* d_out = nullptr;
-  const T* log_sum = nullptr;
-  int64_t ldo = 0, ld_d_out = 0;
+  const SoftmaxSum<T>* sums = nullptr;
+  HeadStrides out_at, d_out_at;
   T* dq = nullptr;
   T* dk = nullptr;
   T* dv = nullptr;
-  int64_t lddq = 0, lddk = 0, lddv = 0;
+  HeadStrides dq_at, dk_at, dv_at;
   bool add_dq = false, add_dk = false, add_dv = false;
   const T* weights = nullptr;
   const T* d_weights = nullptr;
@@ -104,10 +132,10 @@ void attention_grad(const AttentionArgs<float>& args, const AttentionGrads<float
 void attention_grad(const AttentionArgs<double>& args, const AttentionGrads<double>& grads);
 
 // The weights of head h of sentence b (without dropout), computed as the forward computes them from
-// its log_sum: weights[i * ldw + j] for query i and key j.
-void attention_weights(const AttentionArgs<float>& args, const float* log_sum, int64_t b, int64_t h,
-                       float* weights, int64_t ldw);
-void attention_weights(const AttentionArgs<double>& args, const double* log_sum, int64_t b,
+// its sums: weights[i * ldw + j] for query i and key j.
+void attention_weights(const AttentionArgs<float>& args, const SoftmaxSum<float>* sums, int64_t b,
+                       int64_t h, float* weights, int64_t ldw);
+void attention_weights(const AttentionArgs<double>& args, const SoftmaxSum<double>* sums, int64_t b,
                        int64_t h, double* weights, int64_t ldw);
 
 }  // namespace rapt::kernels

@@ -1,5 +1,5 @@
 // Attention's backward pass, per target: one head of one sentence. Weights are computed again from
-// the logarithm of each query's sum; key tiles outside, query tiles inside.
+// each query's largest score and sum; key tiles outside, query tiles inside.
 //
 // With P the weights, M dropout's mask over them (elements 0 or 1 / (1 - p)) and delta_i = out_i .
 // d_out_i:
@@ -36,7 +36,8 @@ struct BackwardScratch {
         dq(carver.take<T>(cut.most_queries * key_width)),
         dk(carver.take<T>(cut.key_tile * key_width)),
         dv(carver.take<T>(cut.key_tile * value_width)),
-        log_sum(carver.take<T>(cut.most_queries)),
+        most(carver.take<T>(cut.most_queries)),
+        share(carver.take<T>(cut.most_queries)),
         delta(carver.take<T>(cut.most_queries)),
         started(carver.take<bool>(pieces(cut.most_queries, cut.query_tile))),
         words(carver.take<uint32_t>(kScoreStride + 128)) {}
@@ -53,7 +54,8 @@ struct BackwardScratch {
   T* dq;  // sums over many tiles: of all queries, and of one key tile
   T* dk;
   T* dv;
-  T* log_sum;  // of each query, to base 2
+  T* most;   // of each query: its largest score to base 2, infinity where it saw nothing,
+  T* share;  // 1 / the sum of its weights relative to that,
   T* delta;
   bool* started;  // of each tile of queries: whether its dq has been written
   uint32_t* words;
@@ -75,9 +77,8 @@ class BackwardHead {
         bias_gradient_(args.bias != nullptr && args.bias->gradient_group(b, h) >= 0),
         parts_(pieces(queries_.count, cut.query_tile)),
         dropout_(args.dropout, h, scratch.words),
-        d_out_(grads.d_out == nullptr ? nullptr
-                                      : grads.d_out + queries_.row * grads.ld_d_out + h * args.Dv),
-        dq_({grads.dq, grads.lddq, grads.add_dq}, queries_.row, h * args.Dk, args.Dk,
+        d_out_(grads.d_out == nullptr ? nullptr : grads.d_out + grads.d_out_at.at(queries_, h)),
+        dq_(grads.dq, grads.dq_at, grads.add_dq, queries_, h, 0, args.Dk,
             parts_ > 1 ? scratch.dq : nullptr) {}
 
   void run() {
@@ -101,10 +102,10 @@ class BackwardHead {
     bool add;
   };
   struct Gradient {
-    Gradient(const Target& whole, int64_t row, int64_t column, int64_t columns, T* scratch)
-        : wanted(whole.data != nullptr),
-          target{wanted ? whole.data + row * whole.stride + column : nullptr, whole.stride,
-                 whole.add},
+    Gradient(T* whole, const HeadStrides& strides, bool add, const Segment& sentence, int64_t head,
+             int64_t row, int64_t columns, T* scratch)
+        : wanted(whole != nullptr),
+          target{wanted ? whole + strides.at(sentence, head, row) : nullptr, strides.row, add},
           width(columns),
           sums(target) {
       if (scratch != nullptr) sums = {scratch, next_multiple(columns, kLanes<T>), false};
@@ -167,27 +168,27 @@ class BackwardHead {
           dot(weights_row(grads_.weights, i), weights_row(grads_.d_weights, i), keys_.count);
       return;
     }
-    scratch_.delta[i] = dot(grads_.out + (queries_.row + i) * grads_.ldo + h_ * args_.Dv,
-                            d_out_ + i * grads_.ld_d_out, args_.Dv);
+    scratch_.delta[i] = dot(grads_.out + grads_.out_at.at(queries_, h_, i),
+                            d_out_ + i * grads_.d_out_at.row, args_.Dv);
     // A query that saw nothing: all its weights are 2^(score - infinity) = 0.
-    const T log_sum = grads_.log_sum[(queries_.row + i) * args_.H + h_];
-    constexpr T kInfinity = std::numeric_limits<T>::infinity();
-    scratch_.log_sum[i] = log_sum == -kInfinity ? kInfinity : log_sum * std::numbers::log2e_v<T>;
+    const SoftmaxSum<T> sum = grads_.sums[(queries_.row + i) * args_.H + h_];
+    scratch_.most[i] = sum.total == 0 ? std::numeric_limits<T>::infinity() : sum.most;
+    scratch_.share[i] = sum.total == 0 ? T(0) : 1 / sum.total;
   }
 
   void add_keys(Range tile) {
-    const int64_t rows = tile.end - tile.begin, first = keys_.row + tile.begin;
-    const T* k = args_.k + first * args_.ldk + h_ * args_.Dk;
-    const T* v = args_.v + first * args_.ldv + h_ * args_.Dv;
+    const int64_t rows = tile.end - tile.begin, head = args_.key_head(h_);
+    const T* k = args_.k + args_.k_at.at(keys_, head, tile.begin);
+    const T* v = args_.v + args_.v_at.at(keys_, head, tile.begin);
     const T scale = static_cast<T>(args_.scale * std::numbers::log2e);
     const Operands operands{
-        pack_transposed(k, args_.ldk, rows, args_.Dk, scale, scratch_.keys_across),
-        pack_transposed(v, args_.ldv, rows, args_.Dv, T(1), scratch_.values_across),
-        pack_rows(k, args_.ldk, rows, args_.Dk, queries_.count > kCopyFrom, scratch_.keys)};
+        pack_transposed(k, args_.k_at.row, rows, args_.Dk, scale, scratch_.keys_across),
+        pack_transposed(v, args_.v_at.row, rows, args_.Dv, T(1), scratch_.values_across),
+        pack_rows(k, args_.k_at.row, rows, args_.Dk, queries_.count > kCopyFrom, scratch_.keys)};
     const bool many = parts_ > 1;
-    const Gradient dk({grads_.dk, grads_.lddk, grads_.add_dk}, first, h_ * args_.Dk, args_.Dk,
+    const Gradient dk(grads_.dk, grads_.dk_at, grads_.add_dk, keys_, head, tile.begin, args_.Dk,
                       many ? scratch_.dk : nullptr);
-    const Gradient dv({grads_.dv, grads_.lddv, grads_.add_dv}, first, h_ * args_.Dv, args_.Dv,
+    const Gradient dv(grads_.dv, grads_.dv_at, grads_.add_dv, keys_, head, tile.begin, args_.Dv,
                       many ? scratch_.dv : nullptr);
     bool started = false;
     for (int64_t part = 0; part < parts_; ++part) {
@@ -219,9 +220,10 @@ class BackwardHead {
     if (grads_.d_weights != nullptr) {
       for (int64_t i = 0; i < tile.rows(); ++i) differentiate_weights_row(tile, i, factor);
     } else {
-      multiply(StridedLeft<T>{d_out_ + tile.queries.begin * grads_.ld_d_out, grads_.ld_d_out},
-               from_column(operands.values_across, tile.from), tile.rows(), args_.Dv,
-               tile.to - tile.from, Result<T>{scratch_.d_scores + tile.from, kScoreStride});
+      multiply(
+          StridedLeft<T>{d_out_ + tile.queries.begin * grads_.d_out_at.row, grads_.d_out_at.row},
+          from_column(operands.values_across, tile.from), tile.rows(), args_.Dv,
+          tile.to - tile.from, Result<T>{scratch_.d_scores + tile.from, kScoreStride});
       for (int64_t i = 0; i < tile.rows(); ++i) differentiate_row(tile, i, factor);
     }
     if (!bias_gradient_) return;
@@ -239,14 +241,15 @@ class BackwardHead {
     const int64_t rows = tile.rows(), columns = tile.columns.end - tile.columns.begin;
     const T* d_scores = scratch_.d_scores + tile.columns.begin;
     if (dv.wanted) {
-      const T* d_out = d_out_ + tile.queries.begin * grads_.ld_d_out;
-      const auto right = pack_rows(d_out, grads_.ld_d_out, rows, args_.Dv, false, scratch_.d_out);
+      const T* d_out = d_out_ + tile.queries.begin * grads_.d_out_at.row;
+      const auto right =
+          pack_rows(d_out, grads_.d_out_at.row, rows, args_.Dv, false, scratch_.d_out);
       multiply(TransposedLeft<T, kScoreStride>{scratch_.weights + tile.columns.begin}, right,
                columns, rows, args_.Dv, dv.rows_from(tile.columns.begin, started));
     }
     if (dk.wanted) {
-      const T* q = args_.q + (queries_.row + tile.queries.begin) * args_.ldq + h_ * args_.Dk;
-      const auto right = pack_rows(q, args_.ldq, rows, args_.Dk, false, scratch_.queries);
+      const T* q = args_.q + args_.q_at.at(queries_, h_, tile.queries.begin);
+      const auto right = pack_rows(q, args_.q_at.row, rows, args_.Dk, false, scratch_.queries);
       multiply(TransposedLeft<T, kScoreStride>{d_scores}, right, columns, rows, args_.Dk,
                dk.rows_from(tile.columns.begin, started));
     }
@@ -261,13 +264,14 @@ class BackwardHead {
     const hn::ScalableTag<T> d;
     T* weights = scratch_.weights + i * kScoreStride;
     T* d_scores = scratch_.d_scores + i * kScoreStride;
-    const auto log_sum = hn::Set(d, scratch_.log_sum[tile.queries.begin + i]);
+    const auto most = hn::Set(d, scratch_.most[tile.queries.begin + i]);
+    const auto share = hn::Set(d, scratch_.share[tile.queries.begin + i]);
     const auto delta = hn::Set(d, scratch_.delta[tile.queries.begin + i]);
     const auto kept = hn::Set(d, static_cast<T>(1 / (1 - args_.dropout.probability)));
     const auto times = hn::Set(d, factor);
     const DropoutRow drop = dropout_.row(queries_, keys_, tile, i);
     for (int64_t j = tile.from; j < tile.to; j += kLanes<T>) {
-      const auto weight = exp2(d, hn::Sub(hn::LoadU(d, weights + j), log_sum));
+      const auto weight = hn::Mul(share, exp2(d, hn::Sub(hn::LoadU(d, weights + j), most)));
       auto used = weight, d_weight = hn::LoadU(d, d_scores + j);
       if (drop.words != nullptr) {
         used = zero_if_dropped(d, drop, j, hn::Mul(kept, weight));

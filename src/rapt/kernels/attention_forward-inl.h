@@ -7,8 +7,6 @@
 #define RAPT_KERNELS_ATTENTION_FORWARD_INL_H_
 #endif
 
-#include <hwy/contrib/math/math-inl.h>
-
 #include "rapt/kernels/attention_plan.h"
 #include "rapt/kernels/attention_tile-inl.h"
 
@@ -52,7 +50,8 @@ template <class T>
 class ForwardPiece {
  public:
   ForwardPiece(const AttentionArgs<T>& args, const TileCut& cut, const ForwardItem& item,
-               const ForwardScratch<T>& scratch, T* out, int64_t ldo, T* log_sum)
+               const ForwardScratch<T>& scratch, T* out, const HeadStrides& out_at,
+               SoftmaxSum<T>* sums)
       : args_(args),
         cut_(cut),
         item_(item),
@@ -61,9 +60,9 @@ class ForwardPiece {
         keys_(args.keys[static_cast<size_t>(item.b)]),
         count_(pieces(item.queries.end - item.queries.begin, cut.query_tile)),
         dropout_(args.dropout, item.h, scratch.words),
-        out_(out + queries_.row * ldo + item.h * args.Dv),
-        ldo_(ldo),
-        log_sum_(log_sum == nullptr ? nullptr : log_sum + queries_.row * args.H + item.h) {
+        out_(out + out_at.at(queries_, item.h)),
+        ldo_(out_at.row),
+        sums_(sums == nullptr ? nullptr : sums + queries_.row * args.H + item.h) {
     for (int64_t i = 0; i < count_; ++i) {
       const Range rows = piece(item.queries.end - item.queries.begin, count_, i);
       Part& part = parts_[i];
@@ -98,13 +97,13 @@ class ForwardPiece {
   };
 
   void add_keys(Range tile) {
-    const int64_t rows = tile.end - tile.begin, first = keys_.row + tile.begin;
+    const int64_t rows = tile.end - tile.begin, head = args_.key_head(item_.h);
     const T scale = static_cast<T>(args_.scale * std::numbers::log2e);
     const bool copy = item_.queries.end - item_.queries.begin > kCopyFrom;
-    const Right<T> keys = pack_transposed(args_.k + first * args_.ldk + item_.h * args_.Dk,
-                                          args_.ldk, rows, args_.Dk, scale, scratch_.keys);
-    const Right<T> values = pack_rows(args_.v + first * args_.ldv + item_.h * args_.Dv, args_.ldv,
-                                      rows, args_.Dv, copy, scratch_.values);
+    const Right<T> keys = pack_transposed(args_.k + args_.k_at.at(keys_, head, tile.begin),
+                                          args_.k_at.row, rows, args_.Dk, scale, scratch_.keys);
+    const Right<T> values = pack_rows(args_.v + args_.v_at.at(keys_, head, tile.begin),
+                                      args_.v_at.row, rows, args_.Dv, copy, scratch_.values);
     for (int64_t i = 0; i < count_; ++i) {
       Part& part = parts_[i];
       const Tile scores = make_tile(args_, item_.b, item_.h, part.queries, tile);
@@ -172,8 +171,8 @@ class ForwardPiece {
     return hn::GetLane(hn::SumOfLanes(d, sum));
   }
 
-  // The factors that make a part's sums its outputs, and its logarithms. A query that has seen
-  // nothing gets zeros.
+  // The factors that make a part's sums its outputs, and what the backward needs. A query that has
+  // seen nothing gets zeros.
   void finish(Part& part) {
     const hn::ScalableTag<T> d;
     const auto kept = hn::Set(d, static_cast<T>(1 / (1 - args_.dropout.probability)));
@@ -182,15 +181,9 @@ class ForwardPiece {
       const auto sum = hn::Load(d, part.total + i);
       const auto empty = hn::Eq(sum, hn::Zero(d));
       hn::Store(hn::IfThenZeroElse(empty, hn::Div(kept, sum)), d, scratch_.after + i);
-      if (log_sum_ == nullptr) continue;
-      const auto most = hn::Load(d, part.most + i);
-      const auto log = hn::MulAdd(most, hn::Set(d, std::numbers::ln2_v<T>), hn::Log(d, sum));
-      hn::Store(hn::IfThenElse(empty, hn::Set(d, -std::numeric_limits<T>::infinity()), log), d,
-                part.most + i);
     }
-    for (int64_t i = 0; i < rows && log_sum_ != nullptr; ++i) {
-      log_sum_[(part.queries.begin + i) * args_.H] = part.most[i];
-    }
+    for (int64_t i = 0; i < rows && sums_ != nullptr; ++i)
+      sums_[(part.queries.begin + i) * args_.H] = {part.most[i], part.total[i]};
     part.finished = true;
   }
 
@@ -214,7 +207,7 @@ class ForwardPiece {
   DropoutOfHead dropout_;
   T* const out_;  // of the sentence's first query
   const int64_t ldo_;
-  T* const log_sum_;
+  SoftmaxSum<T>* const sums_;  // of the sentence's first query
   Part parts_[kMostParts];
 };
 

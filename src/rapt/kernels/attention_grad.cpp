@@ -22,11 +22,18 @@ template <class T>
 void run_tasks(const AttentionArgs<T>& args, const AttentionGrads<T>& grads, const TileCut& cut,
                const BackwardPlan& plan, Range tasks) {
   const auto scratch = scratch_of_thread<BackwardScratch<T>>(kWorkSlot, args, cut);
+  const int64_t key_heads = args.key_heads(),
+                query_heads = args.H / std::max<int64_t>(key_heads, 1);
   for (int64_t task = tasks.begin; task < tasks.end; ++task) {
-    const Range heads = plan.heads_of(task);
-    for (int64_t i = heads.begin; i < heads.end; ++i) {
-      BackwardHead<T>(args, grads, cut, plan.head(i) / args.H, plan.head(i) % args.H, scratch)
-          .run();
+    const Range items = plan.items_of(task);
+    for (int64_t i = items.begin; i < items.end; ++i) {
+      const int64_t b = plan.item(i) / key_heads, first = plan.item(i) % key_heads * query_heads;
+      for (int64_t h = first; h < first + query_heads; ++h) {
+        AttentionGrads<T> of_head = grads;  // each adds to what the heads before it made of a key
+        of_head.add_dk = grads.add_dk || h > first;
+        of_head.add_dv = grads.add_dv || h > first;
+        BackwardHead<T>(args, of_head, cut, b, h, scratch).run();
+      }
     }
   }
 }
@@ -42,8 +49,8 @@ void backward_f64(const AttentionArgs<double>& args, const AttentionGrads<double
 
 // Weights of some queries of one sentence and head, each row zero where nothing is seen.
 template <class T>
-void weigh_queries(const AttentionArgs<T>& args, const TileCut& cut, const T* log_sum, int64_t b,
-                   int64_t h, Range queries, T* weights, int64_t ldw) {
+void weigh_queries(const AttentionArgs<T>& args, const TileCut& cut, const SoftmaxSum<T>* sums,
+                   int64_t b, int64_t h, Range queries, T* weights, int64_t ldw) {
   const auto scratch = scratch_of_thread<BackwardScratch<T>>(kWorkSlot, args, cut);
   const Segment& keys = args.keys[static_cast<size_t>(b)];
   const hn::ScalableTag<T> d;
@@ -52,31 +59,33 @@ void weigh_queries(const AttentionArgs<T>& args, const TileCut& cut, const T* lo
   for (int64_t first = 0; first < keys.count; first += cut.key_tile) {
     const Range tile{first, std::min(first + cut.key_tile, keys.count)};
     const auto packed = pack_transposed(
-        args.k + (keys.row + first) * args.ldk + h * args.Dk, args.ldk, tile.end - first, args.Dk,
-        static_cast<T>(args.scale * std::numbers::log2e), scratch.keys_across);
+        args.k + args.k_at.at(keys, args.key_head(h), first), args.k_at.row, tile.end - first,
+        args.Dk, static_cast<T>(args.scale * std::numbers::log2e), scratch.keys_across);
     const Tile scores = make_tile(args, b, h, queries, tile);
     if (!score_tile(args, scores, packed, scratch.weights, scratch.bias)) continue;
     for (int64_t i = 0; i < scores.rows(); ++i) {
       const int64_t query = args.queries[static_cast<size_t>(b)].row + queries.begin + i;
-      const T sum = log_sum[query * args.H + h];
-      if (sum == -std::numeric_limits<T>::infinity()) continue;
-      const auto base = hn::Set(d, sum * std::numbers::log2e_v<T>);
+      const SoftmaxSum<T> sum = sums[query * args.H + h];
+      if (sum.total == 0) continue;
+      const auto base = hn::Set(d, sum.most), share = hn::Set(d, 1 / sum.total);
       T* row = scratch.weights + i * kScoreStride;
       for (int64_t j = scores.from; j < scores.to; j += kLanes<T>)
-        hn::StoreU(exp2(d, hn::Sub(hn::LoadU(d, row + j), base)), d, row + j);
+        hn::StoreU(hn::Mul(share, exp2(d, hn::Sub(hn::LoadU(d, row + j), base))), d, row + j);
       std::copy(row + scores.columns.begin, row + scores.columns.end,
                 weights + (queries.begin + i) * ldw + first + scores.columns.begin);
     }
   }
 }
 
-void weights_f32(const AttentionArgs<float>& args, const TileCut& cut, const float* log_sum,
-                 int64_t b, int64_t h, Range queries, float* weights, int64_t ldw) {
-  weigh_queries(args, cut, log_sum, b, h, queries, weights, ldw);
+void weights_f32(const AttentionArgs<float>& args, const TileCut& cut,
+                 const SoftmaxSum<float>* sums, int64_t b, int64_t h, Range queries, float* weights,
+                 int64_t ldw) {
+  weigh_queries(args, cut, sums, b, h, queries, weights, ldw);
 }
-void weights_f64(const AttentionArgs<double>& args, const TileCut& cut, const double* log_sum,
-                 int64_t b, int64_t h, Range queries, double* weights, int64_t ldw) {
-  weigh_queries(args, cut, log_sum, b, h, queries, weights, ldw);
+void weights_f64(const AttentionArgs<double>& args, const TileCut& cut,
+                 const SoftmaxSum<double>* sums, int64_t b, int64_t h, Range queries,
+                 double* weights, int64_t ldw) {
+  weigh_queries(args, cut, sums, b, h, queries, weights, ldw);
 }
 
 }  // namespace rapt::kernels::HWY_NAMESPACE
@@ -105,35 +114,38 @@ void differentiate(const AttentionArgs<T>& args, const AttentionGrads<T>& grads)
   check_attention(args);
   const TileCut cut = backward_cut(args);
   const int64_t sentences = static_cast<int64_t>(args.queries.size()), heads = sentences * args.H;
+  const int64_t items = sentences * args.key_heads();
+  const int64_t query_heads = args.H / std::max<int64_t>(args.key_heads(), 1);
+  const int64_t needed = BackwardPlan::numbers_needed(items, query_heads);
   int64_t* const numbers = static_cast<int64_t*>(
-      thread_scratch(kPlanSlot, static_cast<size_t>(3 * heads + 1) * sizeof(int64_t)));
-  int64_t* const groups = args.bias == nullptr ? nullptr : numbers + 2 * heads;
+      thread_scratch(kPlanSlot, static_cast<size_t>(needed + heads + 1) * sizeof(int64_t)));
+  int64_t* const groups = args.bias == nullptr ? nullptr : numbers + needed;
   for (int64_t i = 0; groups != nullptr && i < heads; ++i)
     groups[i] = args.bias->gradient_group(i / args.H, i % args.H);
-  const BackwardPlan plan(heads, groups, numbers, numbers + heads);
+  const BackwardPlan plan(items, query_heads, groups, numbers);
   parallel_ranges(plan.tasks(), items_at_once(args, plan.tasks()), [&](int64_t begin, int64_t end) {
     run(args, grads, cut, plan, {begin, end});
   });
 }
 
-void run(const AttentionArgs<float>& args, const TileCut& cut, const float* log_sum, int64_t b,
-         int64_t h, Range queries, float* weights, int64_t ldw) {
-  HWY_DYNAMIC_DISPATCH(weights_f32)(args, cut, log_sum, b, h, queries, weights, ldw);
+void run(const AttentionArgs<float>& args, const TileCut& cut, const SoftmaxSum<float>* sums,
+         int64_t b, int64_t h, Range queries, float* weights, int64_t ldw) {
+  HWY_DYNAMIC_DISPATCH(weights_f32)(args, cut, sums, b, h, queries, weights, ldw);
 }
-void run(const AttentionArgs<double>& args, const TileCut& cut, const double* log_sum, int64_t b,
-         int64_t h, Range queries, double* weights, int64_t ldw) {
-  HWY_DYNAMIC_DISPATCH(weights_f64)(args, cut, log_sum, b, h, queries, weights, ldw);
+void run(const AttentionArgs<double>& args, const TileCut& cut, const SoftmaxSum<double>* sums,
+         int64_t b, int64_t h, Range queries, double* weights, int64_t ldw) {
+  HWY_DYNAMIC_DISPATCH(weights_f64)(args, cut, sums, b, h, queries, weights, ldw);
 }
 
 template <class T>
-void weigh(const AttentionArgs<T>& args, const T* log_sum, int64_t b, int64_t h, T* weights,
-           int64_t ldw) {
+void weigh(const AttentionArgs<T>& args, const SoftmaxSum<T>* sums, int64_t b, int64_t h,
+           T* weights, int64_t ldw) {
   check_attention(args);
   TileCut cut = backward_cut(args);
   cut.most_queries = 0;
   parallel_ranges(args.queries[static_cast<size_t>(b)].count, cut.query_tile,
                   [&](int64_t begin, int64_t end) {
-                    run(args, cut, log_sum, b, h, Range{begin, end}, weights, ldw);
+                    run(args, cut, sums, b, h, Range{begin, end}, weights, ldw);
                   });
 }
 
@@ -146,13 +158,13 @@ void attention_grad(const AttentionArgs<double>& args, const AttentionGrads<doub
   differentiate(args, grads);
 }
 
-void attention_weights(const AttentionArgs<float>& args, const float* log_sum, int64_t b, int64_t h,
-                       float* weights, int64_t ldw) {
-  weigh(args, log_sum, b, h, weights, ldw);
+void attention_weights(const AttentionArgs<float>& args, const SoftmaxSum<float>* sums, int64_t b,
+                       int64_t h, float* weights, int64_t ldw) {
+  weigh(args, sums, b, h, weights, ldw);
 }
-void attention_weights(const AttentionArgs<double>& args, const double* log_sum, int64_t b,
+void attention_weights(const AttentionArgs<double>& args, const SoftmaxSum<double>* sums, int64_t b,
                        int64_t h, double* weights, int64_t ldw) {
-  weigh(args, log_sum, b, h, weights, ldw);
+  weigh(args, sums, b, h, weights, ldw);
 }
 
 }  // namespace rapt::kernels

@@ -1,7 +1,7 @@
 #include "rapt/kernels/attention_plan.h"
 
 #include <algorithm>
-#include <utility>
+#include <numeric>
 
 #include "rapt/base/check.h"
 
@@ -25,25 +25,44 @@ ForwardItem ForwardPlan::item(int64_t index) const {
   return {b, within % heads_, piece(count, n, n - 1 - within / heads_)};
 }
 
-BackwardPlan::BackwardPlan(int64_t all_heads, const int64_t* group, int64_t* order,
-                           int64_t* end_of_group)
-    : order_(order), end_of_group_(end_of_group) {
-  std::fill(end_of_group, end_of_group + all_heads, 0);
-  for (int64_t i = 0; i < all_heads; ++i) {
-    if (group == nullptr || group[i] < 0) {
-      order[free_++] = i;
-      continue;
-    }
-    RAPT_ASSERT(group[i] < all_heads);
-    ++end_of_group[group[i]];
-    groups_ = std::max(groups_, group[i] + 1);
+namespace {
+
+// The least item that `item` is joined with.
+int64_t leader_of(int64_t* leader, int64_t item) {
+  while (leader[item] != item) item = leader[item] = leader[leader[item]];
+  return item;
+}
+
+}  // namespace
+
+BackwardPlan::BackwardPlan(int64_t items, int64_t query_heads, const int64_t* group,
+                           int64_t* numbers)
+    : order_(numbers), end_of_task_(numbers + items) {
+  int64_t* const leader = numbers + 2 * items;
+  int64_t* const first_of_group = numbers + 3 * items;
+  std::iota(leader, leader + items, 0);
+  std::fill(first_of_group, first_of_group + items * query_heads, -1);
+  for (int64_t i = 0; group != nullptr && i < items * query_heads; ++i) {
+    if (group[i] < 0) continue;
+    RAPT_ASSERT(group[i] < items * query_heads);
+    int64_t& first = first_of_group[group[i]];
+    if (first < 0) first = i / query_heads;
+    const int64_t a = leader_of(leader, first), b = leader_of(leader, i / query_heads);
+    leader[std::max(a, b)] = std::min(a, b);
   }
-  int64_t start = free_;
-  for (int64_t g = 0; g < groups_; ++g) start += std::exchange(end_of_group[g], start);
-  if (groups_ == 0) return;
-  for (int64_t i = 0; i < all_heads; ++i) {
-    if (group[i] >= 0) order[end_of_group[group[i]]++] = i;
+  std::fill(end_of_task_, end_of_task_ + items, 0);
+  for (int64_t i = 0; i < items; ++i) ++end_of_task_[leader[i] = leader_of(leader, i)];
+  int64_t* const next = order_;  // position of the next item of each leader, until order_ is made
+  int64_t position = 0;
+  for (int64_t i = 0; i < items; ++i) {
+    if (leader[i] != i) continue;
+    const int64_t size = end_of_task_[i];
+    next[i] = position;
+    position += size;
+    end_of_task_[tasks_++] = position;
   }
+  for (int64_t i = 0; i < items; ++i) leader[i] = next[leader[i]]++;
+  for (int64_t i = 0; i < items; ++i) order_[leader[i]] = i;
 }
 
 }  // namespace rapt::kernels

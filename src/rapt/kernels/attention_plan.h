@@ -31,6 +31,7 @@ void check_attention(const AttentionArgs<T>& args) {
   RAPT_ASSERT(args.queries.size() == args.keys.size());
   RAPT_ASSERT(args.H >= 0 && args.Dk >= 0 && args.Dv >= 0 && args.key_tile >= 0 &&
               args.query_tile >= 0);
+  RAPT_ASSERT(args.Hk >= 0 && (args.H == 0 || args.H % args.key_heads() == 0));
   RAPT_ASSERT(args.dropout.probability >= 0 && args.dropout.probability < 1);
 }
 
@@ -93,27 +94,29 @@ class ForwardPlan {
   int64_t* first_item_;
 };
 
-// The backward pass: tasks that may run at the same time. Heads of sentences (numbered b * heads +
-// h) whose bias gradients meet are one task, in rising order.
+// The backward pass: tasks that may run at the same time. An item is a key head of a sentence
+// (numbered b * key heads + head) with its query heads. Items whose bias gradients meet are one
+// task, in rising order.
 class BackwardPlan {
  public:
-  // `group[b * heads + h]` is the bias's gradient_group; null where no bias wants a gradient.
-  // `order` and `end_of_group` have room for a number a head of each sentence.
-  BackwardPlan(int64_t all_heads, const int64_t* group, int64_t* order, int64_t* end_of_group);
-
-  int64_t tasks() const { return free_ + groups_; }
-  // Positions in order() of the heads of a task.
-  Range heads_of(int64_t task) const {
-    if (task < free_) return {task, task + 1};
-    const int64_t group = task - free_;
-    return {group == 0 ? free_ : end_of_group_[group - 1], end_of_group_[group]};
+  // `group[item * query_heads + i]` is the bias's gradient_group of an item's i-th query head; null
+  // where no bias wants a gradient. `numbers` has room for numbers_needed().
+  BackwardPlan(int64_t items, int64_t query_heads, const int64_t* group, int64_t* numbers);
+  static int64_t numbers_needed(int64_t items, int64_t query_heads) {
+    return (3 + query_heads) * items;
   }
-  int64_t head(int64_t position) const { return order_[position]; }
+
+  int64_t tasks() const { return tasks_; }
+  // Positions in order() of the items of a task.
+  Range items_of(int64_t task) const {
+    return {task == 0 ? 0 : end_of_task_[task - 1], end_of_task_[task]};
+  }
+  int64_t item(int64_t position) const { return order_[position]; }
 
  private:
-  int64_t free_ = 0, groups_ = 0;  // heads without a group come first, each a task
+  int64_t tasks_ = 0;
   int64_t* order_;
-  int64_t* end_of_group_;
+  int64_t* end_of_task_;
 };
 
 }  // namespace rapt::kernels

@@ -233,8 +233,7 @@ bool score_tile(const AttentionArgs<T>& args, const Tile& tile, const Right<T>& 
   const Seen seen = seen_by_matrices(args, tile);
   if (tile.columns.empty() || seen == Seen::none) return false;
   const Segment& queries = args.queries[static_cast<size_t>(tile.b)];
-  const StridedLeft<T> q{args.q + (queries.row + tile.queries.begin) * args.ldq + tile.h * args.Dk,
-                         args.ldq};
+  const StridedLeft<T> q{args.q + args.q_at.at(queries, tile.h, tile.queries.begin), args.q_at.row};
   multiply(q, from_column(keys, tile.from), tile.rows(), args.Dk, tile.to - tile.from,
            Result<T>{scores + tile.from, kScoreStride});
   if (args.bias != nullptr) add_bias(args, tile, scores, bias);

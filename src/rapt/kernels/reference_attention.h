@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "rapt/base/random.h"
@@ -31,7 +32,7 @@ template <class T>
 struct Row {
   std::vector<T> weights;  // the softmax; zeros where nothing is seen
   std::vector<T> used;     // the same after dropout
-  T log_sum = -std::numeric_limits<T>::infinity();
+  SoftmaxSum<T> sum{-std::numeric_limits<T>::infinity(), 0};
 };
 
 // The factor of element (i, j): 0 if it is dropped.
@@ -56,8 +57,8 @@ Row<T> attention_row(const AttentionArgs<T>& args, size_t b, int64_t h, int64_t 
   }
   T most = -std::numeric_limits<T>::infinity();
   for (int64_t j = 0; j < count; ++j) {
-    const T* q = args.q + (args.queries[b].row + i) * args.ldq + h * args.Dk;
-    const T* k = args.k + (args.keys[b].row + j) * args.ldk + h * args.Dk;
+    const T* q = args.q + args.q_at.at(args.queries[b], h, i);
+    const T* k = args.k + args.k_at.at(args.keys[b], args.key_head(h), j);
     T product = 0;
     for (int64_t d = 0; d < args.Dk; ++d) product += q[d] * k[d];
     T& score = row.weights[static_cast<size_t>(j)];
@@ -76,24 +77,25 @@ Row<T> attention_row(const AttentionArgs<T>& args, size_t b, int64_t h, int64_t 
     weight /= total;
     row.used[static_cast<size_t>(j)] = weight * dropout_factor(args, b, h, i, j);
   }
-  row.log_sum = most + std::log(total);
+  row.sum = {most * std::numbers::log2e_v<T>, total};
   return row;
 }
 
 // As kernels::attention, kernels::attention_grad and kernels::attention_weights.
 template <class T>
-void attention(const AttentionArgs<T>& args, T* out, int64_t ldo, T* log_sum) {
+void attention(const AttentionArgs<T>& args, T* out, const HeadStrides& out_at,
+               SoftmaxSum<T>* sums) {
   for (size_t b = 0; b < args.queries.size(); ++b) {
     for (int64_t i = 0; i < args.queries[b].count; ++i) {
       for (int64_t h = 0; h < args.H; ++h) {
         const Row<T> row = attention_row(args, b, h, i);
-        T* to = out + (args.queries[b].row + i) * ldo + h * args.Dv;
+        T* to = out + out_at.at(args.queries[b], h, i);
         std::fill(to, to + args.Dv, T(0));
         for (int64_t j = 0; j < args.keys[b].count; ++j) {
-          const T* v = args.v + (args.keys[b].row + j) * args.ldv + h * args.Dv;
+          const T* v = args.v + args.v_at.at(args.keys[b], args.key_head(h), j);
           for (int64_t d = 0; d < args.Dv; ++d) to[d] += row.used[static_cast<size_t>(j)] * v[d];
         }
-        if (log_sum != nullptr) log_sum[(args.queries[b].row + i) * args.H + h] = row.log_sum;
+        if (sums != nullptr) sums[(args.queries[b].row + i) * args.H + h] = row.sum;
       }
     }
   }
@@ -112,32 +114,37 @@ void attention_weights(const AttentionArgs<T>& args, int64_t b, int64_t h, T* we
 template <class T>
 void add_row_gradients(const AttentionArgs<T>& args, const AttentionGrads<T>& grads, size_t b,
                        int64_t h, int64_t i) {
-  const int64_t count = args.keys[b].count, query = args.queries[b].row + i;
+  const int64_t count = args.keys[b].count, head = args.key_head(h);
+  const Segment &queries = args.queries[b], &keys = args.keys[b];
   const Row<T> row = attention_row(args, b, h, i);
-  const T* d_out = grads.d_out + query * grads.ld_d_out + h * args.Dv;
   std::vector<T> d_weights(static_cast<size_t>(count)), d_scores(static_cast<size_t>(count));
   T mean = 0;  // of the gradients of the weights, weighted by them
   for (int64_t j = 0; j < count; ++j) {
     const size_t at = static_cast<size_t>(j);
-    const T* v = args.v + (args.keys[b].row + j) * args.ldv + h * args.Dv;
-    for (int64_t d = 0; d < args.Dv; ++d) {
-      d_weights[at] += d_out[d] * v[d];
-      if (grads.dv != nullptr)
-        grads.dv[(args.keys[b].row + j) * grads.lddv + h * args.Dv + d] += row.used[at] * d_out[d];
+    if (grads.d_weights != nullptr) {
+      d_weights[at] =
+          grads.d_weights[(static_cast<int64_t>(b) * args.H + h) * grads.weights_of_head +
+                          i * grads.ldw + j];
+    } else {
+      const T* v = args.v + args.v_at.at(keys, head, j);
+      const T* d_out = grads.d_out + grads.d_out_at.at(queries, h, i);
+      for (int64_t d = 0; d < args.Dv; ++d) {
+        d_weights[at] += d_out[d] * v[d];
+        if (grads.dv != nullptr)
+          grads.dv[grads.dv_at.at(keys, head, j) + d] += row.used[at] * d_out[d];
+      }
+      d_weights[at] *= dropout_factor(args, b, h, i, j);
     }
-    d_weights[at] *= dropout_factor(args, b, h, i, j);
     mean += row.weights[at] * d_weights[at];
   }
   for (int64_t j = 0; j < count; ++j) {
     const size_t at = static_cast<size_t>(j);
     d_scores[at] = row.weights[at] * (d_weights[at] - mean);
     const T step = static_cast<T>(args.scale) * d_scores[at];
-    const int64_t key = args.keys[b].row + j;
-    for (int64_t d = h * args.Dk; d < (h + 1) * args.Dk; ++d) {
-      if (grads.dq != nullptr)
-        grads.dq[query * grads.lddq + d] += step * args.k[key * args.ldk + d];
-      if (grads.dk != nullptr)
-        grads.dk[key * grads.lddk + d] += step * args.q[query * args.ldq + d];
+    const T *q = args.q + args.q_at.at(queries, h, i), *k = args.k + args.k_at.at(keys, head, j);
+    for (int64_t d = 0; d < args.Dk; ++d) {
+      if (grads.dq != nullptr) grads.dq[grads.dq_at.at(queries, h, i) + d] += step * k[d];
+      if (grads.dk != nullptr) grads.dk[grads.dk_at.at(keys, head, j) + d] += step * q[d];
     }
   }
   if (args.bias != nullptr && args.bias->gradient_group(static_cast<int64_t>(b), h) >= 0) {
@@ -146,18 +153,21 @@ void add_row_gradients(const AttentionArgs<T>& args, const AttentionGrads<T>& gr
 }
 
 template <class T>
-void clear_rows(const Segment& rows, int64_t width, T* gradient, int64_t ld, bool keep) {
+void clear_rows(const Segment& rows, int64_t heads, int64_t width, T* gradient,
+                const HeadStrides& at, bool keep) {
   if (gradient == nullptr || keep) return;
-  for (int64_t i = rows.row; i < rows.row + rows.count; ++i)
-    std::fill(gradient + i * ld, gradient + i * ld + width, T(0));
+  for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t i = 0; i < rows.count; ++i) std::fill_n(gradient + at.at(rows, h, i), width, T(0));
+  }
 }
 
 template <class T>
 void attention_grad(const AttentionArgs<T>& args, const AttentionGrads<T>& grads) {
+  const int64_t key_heads = args.key_heads();
   for (size_t b = 0; b < args.queries.size(); ++b) {
-    clear_rows(args.queries[b], args.H * args.Dk, grads.dq, grads.lddq, grads.add_dq);
-    clear_rows(args.keys[b], args.H * args.Dk, grads.dk, grads.lddk, grads.add_dk);
-    clear_rows(args.keys[b], args.H * args.Dv, grads.dv, grads.lddv, grads.add_dv);
+    clear_rows(args.queries[b], args.H, args.Dk, grads.dq, grads.dq_at, grads.add_dq);
+    clear_rows(args.keys[b], key_heads, args.Dk, grads.dk, grads.dk_at, grads.add_dk);
+    clear_rows(args.keys[b], key_heads, args.Dv, grads.dv, grads.dv_at, grads.add_dv);
     for (int64_t h = 0; h < args.H; ++h) {
       for (int64_t i = 0; i < args.queries[b].count; ++i) add_row_gradients(args, grads, b, h, i);
     }

@@ -15,6 +15,12 @@
 namespace rapt {
 namespace {
 
+// Where the heads of (N, H, D) or (B, H, T, D) lie.
+kernels::HeadStrides heads_of(const Tensor& x) {
+  return x.rank() == 3 ? kernels::HeadStrides::packed(x.row_stride(), x.dim(2))
+                       : kernels::HeadStrides::heads_first(x.dim(1), x.dim(2), x.dim(3));
+}
+
 // One call of attention: its tensors and what the kernels are told about them.
 struct Call {
   Tensor q, k, v;
@@ -24,7 +30,7 @@ struct Call {
   Mask mask;
   Mask::View view;
   AttentionOptions options;
-  int64_t H, Dk, Dv;
+  int64_t H, Hk, Dk, Dv;
 
   template <class T>
   kernels::AttentionArgs<T> args(kernels::ScoreBias<T>* score_bias) const {
@@ -32,12 +38,13 @@ struct Call {
     a.q = q.data<T>();
     a.k = k.data<T>();
     a.v = v.data<T>();
-    a.ldq = q.row_stride();
-    a.ldk = k.row_stride();
-    a.ldv = v.row_stride();
+    a.q_at = heads_of(q);
+    a.k_at = heads_of(k);
+    a.v_at = heads_of(v);
     a.queries = queries.segments();
     a.keys = keys.segments();
     a.H = H;
+    a.Hk = Hk;
     a.Dk = Dk;
     a.Dv = Dv;
     a.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(Dk)));
@@ -50,34 +57,55 @@ struct Call {
   }
 };
 
+// Whether the rows of a (B, H, T, D) tensor are these sentences.
+void check_heads_first(const char* what, const Tensor& x, const Rows& rows) {
+  RAPT_CHECK(x.contiguous(), "attention: expected {} (B, H, T, D) without gaps", what);
+  RAPT_CHECK(rows.is_packed() && rows.equal_lengths() && rows.sentences() == x.dim(0) &&
+                 rows.tokens() == x.dim(0) * x.dim(2),
+             "attention: expected {} sentences of {} tokens each for {} {}, got {} with {} tokens",
+             x.dim(0), x.dim(2), what, x.shape().text(), rows.sentences(), rows.tokens());
+}
+
 Call check(const Tensor& q, const Rows& queries, const Tensor& k, const Tensor& v, const Rows& keys,
            const Mask& mask, const AttentionOptions& options) {
-  RAPT_CHECK(q.rank() == 3 && k.rank() == 3 && v.rank() == 3,
-             "attention: expected q (Nq, H, Dk), k (Nk, H, Dk), v (Nk, H, Dv), got {}, {}, {}",
+  const bool heads_first = q.rank() == 4;
+  RAPT_CHECK((q.rank() == 3 || heads_first) && k.rank() == q.rank() && v.rank() == q.rank(),
+             "attention: expected q (Nq, H, Dk), k (Nk, Hk, Dk), v (Nk, Hk, Dv) or q (B, H, Tq, "
+             "Dk), k (B, Hk, Tk, Dk), v (B, Hk, Tk, Dv), got {}, {}, {}",
              q.shape().text(), k.shape().text(), v.shape().text());
-  const int64_t H = q.dim(1), Dk = q.dim(2), Dv = v.dim(2);
-  RAPT_CHECK(H >= 1 && Dk >= 1 && Dv >= 1,
-             "attention: expected at least one head and channel, got H {} Dk {} Dv {}", H, Dk, Dv);
-  RAPT_CHECK(k.dim(1) == H && v.dim(1) == H,
-             "attention: expected {} heads, got keys with {} and values with {}", H, k.dim(1),
-             v.dim(1));
-  RAPT_CHECK(k.dim(2) == Dk, "attention: expected keys of width {} a head, got {}", Dk, k.dim(2));
-  RAPT_CHECK(k.dim(0) == v.dim(0), "attention: expected as many values as keys, got {} and {}",
-             v.dim(0), k.dim(0));
+  const int64_t H = q.dim(1), Hk = k.dim(1), Dk = q.dim(-1), Dv = v.dim(-1);
+  RAPT_CHECK(H >= 1 && Hk >= 1 && Dk >= 1 && Dv >= 1,
+             "attention: expected at least one head and channel, got H {} Hk {} Dk {} Dv {}", H, Hk,
+             Dk, Dv);
+  RAPT_CHECK(
+      H % Hk == 0 && v.dim(1) == Hk,
+      "attention: expected {} heads of keys and of values, or fewer that divide it, got keys "
+      "with {} and values with {}",
+      H, Hk, v.dim(1));
+  RAPT_CHECK(k.dim(-1) == Dk, "attention: expected keys of width {} a head, got {}", Dk, k.dim(-1));
+  RAPT_CHECK(k.dim(0) == v.dim(0) && (!heads_first || k.dim(2) == v.dim(2)),
+             "attention: expected as many values as keys, got {} and {}", v.shape().text(),
+             k.shape().text());
   RAPT_CHECK(q.dtype() == k.dtype() && q.dtype() == v.dtype(),
              "attention: expected one type, got {}, {}, {}", dtype_name(q.dtype()),
              dtype_name(k.dtype()), dtype_name(v.dtype()));
   RAPT_CHECK(queries.sentences() == keys.sentences(),
              "attention: expected as many sentences of keys as of queries, got {} and {}",
              keys.sentences(), queries.sentences());
-  RAPT_CHECK(queries.tokens() == q.dim(0), "attention: expected {} rows of queries, got {}",
-             queries.tokens(), q.dim(0));
-  RAPT_CHECK(keys.tokens() <= k.dim(0), "attention: expected {} rows of keys, got {}",
-             keys.tokens(), k.dim(0));
+  if (heads_first) {
+    check_heads_first("q", q, queries);
+    check_heads_first("k", k, keys);
+    check_heads_first("v", v, keys);
+  } else {
+    RAPT_CHECK(queries.tokens() == q.dim(0), "attention: expected {} rows of queries, got {}",
+               queries.tokens(), q.dim(0));
+    RAPT_CHECK(keys.tokens() <= k.dim(0), "attention: expected {} rows of keys, got {}",
+               keys.tokens(), k.dim(0));
+  }
   const double scale = options.scale.value_or(1);
   RAPT_CHECK(std::isfinite(scale), "attention: expected a finite scale, got {}", scale);
   Call call{q.detach(), k.detach(), v.detach(), {}, {}, queries, keys,
-            mask,       {},         options,    H,  Dk, Dv};
+            mask,       {},         options,    H,  Hk, Dk,      Dv};
   for (const Tensor& term : options.bias.terms()) {
     RAPT_CHECK(term.dtype() == q.dtype(), "attention: expected a bias of {}, got {}",
                dtype_name(q.dtype()), dtype_name(term.dtype()));
@@ -115,16 +143,16 @@ template <class T>
 void run_backward(const Call& call, kernels::AttentionGrads<T> grads, Sink& d) {
   std::vector<Tensor> holders;
   std::optional<DenseBias<T>> bias = dense_bias<T>(call, &d, &holders);
-  const auto place = [&](int i, T*& pointer, int64_t& ld, bool& add) {
+  const auto place = [&](int i, T*& pointer, kernels::HeadStrides& at, bool& add) {
     if (!d.wants(i)) return;
     auto [gradient, first] = d.add(i);
     pointer = holders.emplace_back(gradient).template data<T>();
-    ld = gradient.row_stride();
+    at = heads_of(gradient);
     add = !first;
   };
-  place(0, grads.dq, grads.lddq, grads.add_dq);
-  place(1, grads.dk, grads.lddk, grads.add_dk);
-  place(2, grads.dv, grads.lddv, grads.add_dv);
+  place(0, grads.dq, grads.dq_at, grads.add_dq);
+  place(1, grads.dk, grads.dk_at, grads.add_dk);
+  place(2, grads.dv, grads.dv_at, grads.add_dv);
   kernels::AttentionArgs<T> args = call.args<T>(bias ? &*bias : nullptr);
   if (grads.d_weights != nullptr) args.dropout = {};  // they are those before it
   const ProfileScope profile("attention backward");
@@ -132,13 +160,13 @@ void run_backward(const Call& call, kernels::AttentionGrads<T> grads, Sink& d) {
 }
 
 template <class T>
-void context_backward(const Call& call, const Tensor& out, const Tensor& log_sum,
-                      const Tensor& d_out, Sink& d) {
+void context_backward(const Call& call, const Tensor& out, const Tensor& sums, const Tensor& d_out,
+                      Sink& d) {
   kernels::AttentionGrads<T> grads;
   grads.out = out.data<T>();
   grads.d_out = d_out.data<T>();
-  grads.log_sum = log_sum.data<T>();
-  grads.ldo = grads.ld_d_out = call.H * call.Dv;
+  grads.sums = static_cast<const kernels::SoftmaxSum<T>*>(sums.raw());
+  grads.out_at = grads.d_out_at = heads_of(out);
   run_backward(call, grads, d);
 }
 
@@ -154,13 +182,14 @@ void weights_backward(const Call& call, const Tensor& weights, const Tensor& d_w
 
 // The weights of all sentences and heads, (B, H, longest Tq, longest Tk).
 template <class T>
-Tensor all_weights(const Call& call, const kernels::AttentionArgs<T>& args, const T* log_sum) {
+Tensor all_weights(const Call& call, const kernels::AttentionArgs<T>& args,
+                   const kernels::SoftmaxSum<T>* sums) {
   const int64_t B = call.queries.sentences(), Tq = call.queries.longest(), Tk = call.keys.longest();
   Tensor weights = Tensor::zeros({B, call.H, Tq, Tk}, call.q.dtype());
   for (int64_t b = 0; b < B; ++b) {
     for (int64_t h = 0; h < call.H; ++h) {
-      kernels::attention_weights(args, log_sum, b, h,
-                                 weights.data<T>() + (b * call.H + h) * Tq * Tk, Tk);
+      kernels::attention_weights(args, sums, b, h, weights.data<T>() + (b * call.H + h) * Tq * Tk,
+                                 Tk);
     }
   }
   return weights;
@@ -174,28 +203,29 @@ AttentionResult run(const Tensor& q, const Rows& queries, const Tensor& k, const
   inputs.insert(inputs.end(), options.bias.terms().begin(), options.bias.terms().end());
   const bool recorded =
       std::any_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x.recorded(); });
-  RAPT_CHECK(!recorded || (queries.is_packed() && keys.is_packed() && keys.tokens() == k.dim(0)),
+  RAPT_CHECK(!recorded || (queries.is_packed() && keys.is_packed() &&
+                           (k.rank() == 4 || keys.tokens() == k.dim(0))),
              "attention: expected packed sentences where gradients are wanted (rows between "
              "sentences would have none)");
-  const Shape shape{q.dim(0), call.H, call.Dv};
+  const Shape shape =
+      q.rank() == 3 ? Shape{q.dim(0), call.H, call.Dv} : Shape{q.dim(0), call.H, q.dim(2), call.Dv};
   Tensor out =
       queries.is_packed() ? Tensor::empty(shape, q.dtype()) : Tensor::zeros(shape, q.dtype());
-  Tensor weights,
-      log_sum = recorded || with_weights ? Tensor::empty({q.dim(0), call.H}, q.dtype()) : Tensor();
+  Tensor weights, sums;  // of a query and head: kernels::SoftmaxSum
+  if (recorded || with_weights) sums = Tensor::empty({queries.tokens(), call.H, 2}, q.dtype());
   dispatch_float(q.dtype(), "attention", [&](auto tag) {
     using T = decltype(tag);
     std::optional<DenseBias<T>> bias = dense_bias<T>(call);
     const kernels::AttentionArgs<T> args = call.args<T>(bias ? &*bias : nullptr);
     const ProfileScope profile("attention");
-    T* const sums = log_sum.defined() ? log_sum.data<T>() : nullptr;
-    kernels::attention(args, out.data<T>(), call.H * call.Dv, sums);
-    if (with_weights) weights = all_weights(call, args, sums);
+    auto* const made_with = static_cast<kernels::SoftmaxSum<T>*>(sums.raw());
+    kernels::attention(args, out.data<T>(), heads_of(out), made_with);
+    if (with_weights) weights = all_weights<T>(call, args, made_with);
   });
   AttentionResult result;
-  result.context = record(out, inputs, [call, out, log_sum](const Tensor& d_out, Sink& d) {
-    dispatch_float(d_out.dtype(), "attention", [&](auto tag) {
-      context_backward<decltype(tag)>(call, out, log_sum, d_out, d);
-    });
+  result.context = record(out, inputs, [call, out, sums](const Tensor& d_out, Sink& d) {
+    dispatch_float(d_out.dtype(), "attention",
+                   [&](auto tag) { context_backward<decltype(tag)>(call, out, sums, d_out, d); });
   });
   if (!with_weights) return result;
   inputs[2] = call.v;  // not recorded: weights do not depend on values

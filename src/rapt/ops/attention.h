@@ -1,8 +1,10 @@
 // Scaled dot-product attention, Vaswani et al. 2017, section 3.2.1, for all heads of a packed batch
 // at once.
 //
-// Sizes: q (Nq, H, Dk), k (Nk, H, Dk), v (Nk, H, Dv); each may be a view of columns of a wider
-// product.
+// Sizes: q (Nq, H, Dk), k (Nk, Hk, Dk), v (Nk, Hk, Dv); each may be a view of columns of a wider
+// product. Or with heads first and without gaps: q (B, H, Tq, Dk), k (B, Hk, Tk, Dk), v (B, Hk, Tk,
+// Dv), with Rows of B sentences of equal lengths. Hk divides H: query head h uses key head
+// h / (H / Hk) (grouped heads, Ainslie et al. 2023).
 #pragma once
 
 #include <memory>
@@ -22,14 +24,14 @@ struct AttentionOptions {
   int64_t key_tile = 0, query_tile = 0;  // of the kernel; 0: its own
 };
 
-// softmax(scale q k^T + bias) v -> (Nq, H, Dv): each sentence of `queries` attends within the
-// sentence of `keys` with the same index. A query that may see no key gets zeros. Throws Error
-// where shapes do not fit.
+// softmax(scale q k^T + bias) v -> (Nq, H, Dv) or (B, H, Tq, Dv): each sentence of `queries`
+// attends within the sentence of `keys` with the same index. A query that may see no key gets
+// zeros. Throws Error where shapes do not fit.
 Tensor attention(const Tensor& q, const Rows& queries, const Tensor& k, const Tensor& v,
                  const Rows& keys, const Mask& mask = {}, const AttentionOptions& options = {});
 
 struct AttentionResult {
-  Tensor context;  // (Nq, H, Dv)
+  Tensor context;  // (Nq, H, Dv) or (B, H, Tq, Dv)
   Tensor weights;  // (B, H, longest Tq, longest Tk), before dropout; zero where a sentence is
                    // shorter
 };
