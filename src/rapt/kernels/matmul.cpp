@@ -1,10 +1,12 @@
-// The f32 products: oneDNN on chunks of rows or output tiles, our own tiles for few rows.
+// The f32 products: bf16 tiles where the CPU has them, else oneDNN, on chunks of rows or output
+// tiles; our own tiles for few rows.
 #include "rapt/kernels/matmul.h"
 
 #include <algorithm>
 
 #include "rapt/kernels/matmul_own.h"
 #include "rapt/kernels/matmul_plan.h"
+#include "rapt/kernels/matmul_split.h"
 #include "rapt/kernels/matmul_tile.h"
 #include "rapt/kernels/onednn.h"
 
@@ -91,6 +93,8 @@ void linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const floa
   if (K == 0) return fill_rows(bias, y, ldy, M, N);
   int64_t few = M;
   if (policy == RowPolicy::fast) {
+    if (M > kFewRows && splits_products())
+      return split_row_product(x, ldx, w, ldw, true, bias, y, ldy, M, N, K, false);
     few = multiply_chunks({.in = x,
                            .ld_in = ldx,
                            .inner = K,
@@ -111,6 +115,8 @@ void linear_dx(const float* dy, int64_t lddy, const float* w, int64_t ldw, float
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (M == 0 || K == 0) return;
   if (N == 0) return accumulate ? void() : fill_rows<float>(nullptr, dx, lddx, M, K);
+  if (M > kFewRows && splits_products())
+    return split_row_product(dy, lddy, w, ldw, false, nullptr, dx, lddx, M, K, N, accumulate);
   const int64_t few = multiply_chunks({.in = dy,
                                        .ld_in = lddy,
                                        .inner = N,
@@ -133,6 +139,7 @@ void linear_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float
   if (N == 0 || K == 0) return;
   if (M == 0) return accumulate ? void() : fill_rows<float>(nullptr, dw, lddw, N, K);
   if (M <= kFewRows) return own_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
+  if (splits_products()) return split_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
   for_weight_tasks(M, N, K, dw, lddw, accumulate, [&](const WeightTask& task) {
     const Tile& t = task.tile;
     const int64_t whole = task.first + (task.last - task.first) / kRowGrain * kRowGrain;

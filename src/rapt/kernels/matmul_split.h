@@ -1,0 +1,22 @@
+// The f32 products on bf16 tiles (x86/split_tiles.h), on all threads, for the sources of kernels/
+// alone: the functions of matmul.h, where the CPU has such tiles. No size may be 0.
+#pragma once
+
+#include <cstdint>
+
+namespace rapt::kernels {
+
+// Whether this CPU and the active instruction set have the tiles.
+bool splits_products();
+
+// out (rows, cols) = in (rows, inner) w + bias, or out += it, where w is (inner, cols), or stored
+// as (cols, inner) with `transposed`. bias may be null.
+void split_row_product(const float* in, int64_t ld_in, const float* w, int64_t ldw, bool transposed,
+                       const float* bias, float* out, int64_t ld_out, int64_t rows, int64_t cols,
+                       int64_t inner, bool accumulate);
+
+// dw (N, K) = dy (M, N)^T x (M, K), or dw += it.
+void split_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float* dw, int64_t lddw,
+              int64_t M, int64_t N, int64_t K, bool accumulate);
+
+}  // namespace rapt::kernels

@@ -1,0 +1,44 @@
+// f32 products on the bf16 tiles of AMX.
+//
+// An f32 number has 24 significant bits, so it is the exact sum of three bf16 numbers of 8: x = x1
+// + x2 + x3, each rounded to nearest from what the ones before it left. Of the nine products of the
+// parts of two numbers the six largest are computed (those left out weigh less than 2^-23 of the
+// product, and on average far less), each exact, and summed in f32: the result is as exact as that
+// of f32 multiply-adds, at more than twice their speed. The scheme is that of Henry, Tang and
+// Heinecke 2019, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision
+// computations".
+//
+// Tiles take what is below the normal range (2^-126) as zero. Where a number is infinite or NaN the
+// parts cannot say what f32 would; packing reports it, and the caller multiplies another way.
+//
+// Operands are packed first. A panel is 32 rows of the left operand or 32 columns of the right one,
+// cut into blocks of 32 of the inner size; both are filled up with zeros.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rapt::kernels::x86 {
+
+inline constexpr int64_t kPanel = 32;  // also the inner size of a block
+
+// Bytes of a packed operand with `outer` rows (or columns) and `inner` numbers in each.
+size_t packed_bytes(int64_t outer, int64_t inner);
+
+// How an operand is stored: by its rows (columns, for the right one), or by its inner index.
+enum class Stored { by_outer, by_inner };
+
+// Packs the left operand (outer, inner) or the right operand (inner, outer) from f32 with `ld`
+// elements from one stored row to the next. False if a number is infinite, NaN, or within a bf16
+// rounding of infinity. `to` is aligned to 64 bytes.
+bool pack_left(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
+               void* to);
+bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
+                void* to);
+
+// c (rows, cols) = left right + bias (cols, or null), or c += left right; `inner` as both were
+// packed with.
+void multiply_packed(const void* left, const void* right, int64_t rows, int64_t cols, int64_t inner,
+                     const float* bias, float* c, int64_t ldc, bool accumulate);
+
+}  // namespace rapt::kernels::x86
