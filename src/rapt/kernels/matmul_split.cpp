@@ -53,7 +53,7 @@ void split_row_product(const float* in, int64_t ld_in, const float* w, int64_t l
   constexpr int64_t kTasks = 8, kLeastColumns = 128;
   const int64_t depth = inner_block(kRowChunk, inner), panels = ceil_div(cols, kPanel);
   const auto panel_bytes = [&](int64_t k) {
-    return x86::packed_bytes(kPanel, std::min(depth, inner - k));
+    return static_cast<int64_t>(x86::packed_bytes(kPanel, std::min(depth, inner - k)));
   };
   // Block by block of the inner size, so that a task reads what it needs in one stretch.
   char* const packed = static_cast<char*>(
