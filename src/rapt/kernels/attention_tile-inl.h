@@ -216,11 +216,17 @@ void add_bias(const AttentionArgs<T>& args, const Tile& tile, T* scores, T* bias
   }
   args.bias->add(score_tile_of(tile), bias + tile.columns.begin, kScoreStride);
   const auto unit = hn::Set(d, std::numbers::log2e_v<T>);
+  const auto hidden = hn::Set(d, -std::numeric_limits<T>::infinity());
+  // The least number times log2(e) would become minus infinity, which hides.
+  const auto least = hn::Set(d, std::numeric_limits<T>::lowest() / T(1.5));
   for (int64_t i = 0; i < tile.rows(); ++i) {
     T* row = scores + i * kScoreStride;
     const T* extra = bias + i * kScoreStride;
     for (int64_t j = tile.from; j < tile.to; j += kLanes<T>) {
-      hn::StoreU(hn::MulAdd(unit, hn::LoadU(d, extra + j), hn::LoadU(d, row + j)), d, row + j);
+      const auto given = hn::LoadU(d, extra + j);
+      const auto low = hn::And(hn::Lt(given, least), hn::Ne(given, hidden));
+      const auto term = hn::IfThenElse(low, least, given);
+      hn::StoreU(hn::MulAdd(unit, term, hn::LoadU(d, row + j)), d, row + j);
     }
   }
 }

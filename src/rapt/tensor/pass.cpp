@@ -25,9 +25,13 @@ Tensor Pass::use(const Parameter& parameter, int64_t begin, int64_t count) const
 }
 
 kernels::Dropout Pass::dropout(double probability) const {
+  const kernels::Dropout dropout = any_dropout(probability);
+  return options_.training ? dropout : kernels::Dropout{};
+}
+
+kernels::Dropout Pass::any_dropout(double probability) const {
   RAPT_CHECK(probability >= 0 && probability < 1,
              "dropout at {}: expected a probability in [0, 1), got {}", path_, probability);
-  if (!options_.training) return {};
   return {probability, philox_key(options_.seed, options_.step, hash_text(path_))};
 }
 

@@ -57,6 +57,8 @@ class Pass {
 
   // Dropout at this path; probability 0 unless training. Throws Error outside [0, 1).
   kernels::Dropout dropout(double probability) const;
+  // The same whether the pass trains or not: functions that take a probability apply it.
+  kernels::Dropout any_dropout(double probability) const;
 
   bool wants_weights() const;
   void give_weights(Tensor weights) const;
