@@ -9,6 +9,7 @@
 #include "rapt/base/check.h"
 #include "rapt/base/cpu.h"
 #include "rapt/measure/machine.h"
+#include "rapt/measure/sdpa.h"
 #include "rapt/measure/training.h"
 #include "rapt/models/json.h"
 
@@ -20,10 +21,11 @@ using measure::MachineReport;
 struct Options {
   std::string name;
   measure::TrainingOptions training;
+  measure::AttentionCases attention;
   std::string init;
   double dropout = -1;
   std::string dtype = "f32";
-  bool json = false;  // a training case always prints a JSON line
+  bool json = false;  // the other cases always print JSON lines
 };
 
 // The number nearest to `value` with so many decimals, which JSON then shows with no more.
@@ -100,8 +102,32 @@ int bench_training(const Options& options) {
   return 0;
 }
 
+// A line a setting, as each is measured.
+int bench_attention(const Options& options) {
+  measure::time_attention(options.attention, [&](const measure::AttentionTiming& t) {
+    nlohmann::ordered_json j;
+    j["case"] = "sdpa";
+    j["T"] = t.T;
+    j["dtype"] = options.dtype;
+    j["mask"] = t.mask;
+    j["both"] = t.both;
+    j["threads"] = t.threads;
+    j["ms"] = rounded(t.step_ms, 3);
+    j["step_ms"] = rounded(t.step_ms, 3);
+    j["min"] = rounded(t.min_ms, 3);
+    j["max"] = rounded(t.max_ms, 3);
+    j["tokens_per_s"] = rounded(t.tokens_per_s, 1);
+    j["flops_per_s"] = std::llround(t.flops_per_s);
+    j["fraction_of_peak"] = rounded(t.fraction_of_peak, 4);
+    j["rss_mib"] = t.rss_mib;
+    fmt::print("{}\n", j.dump());
+    std::fflush(stdout);
+  });
+  return 0;
+}
+
 std::vector<std::string> cases() {
-  std::vector<std::string> all = {"machine"};
+  std::vector<std::string> all = {"machine", "sdpa"};
   for (const std::string& name : measure::training_cases()) all.push_back(name);
   return all;
 }
@@ -115,20 +141,29 @@ void check_case(const std::string& name) {
        near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 
-// What a measurement of the machine would leave out of account is no flag of it.
-void check_flags_of_machine(const CLI::App& verb) {
-  for (const char* flag : {"--dtype", "--steps", "--dropout", "--init"}) {
+// What a case would leave out of account is no flag of it.
+void refuse_flags(const CLI::App& verb, const std::string& name,
+                  std::initializer_list<const char*> flags) {
+  for (const char* flag : flags) {
     if (verb.count(flag) > 0)
-      fail(ErrorKind::usage, "bench machine: {} belongs to a training case (leave it out)", flag);
+      fail(ErrorKind::usage, "bench {}: {} belongs to {} (leave it out)", name, flag,
+           flag == std::string_view("--lengths") ? "sdpa" : "a training case");
   }
 }
 
 int bench(Options options, const CLI::App& verb, const Globals& globals) {
   check_case(options.name);
   if (options.name == "machine") {
-    check_flags_of_machine(verb);
+    refuse_flags(verb, options.name, {"--dtype", "--steps", "--dropout", "--init", "--lengths"});
     return bench_machine(options.json);
   }
+  if (options.name == "sdpa") {
+    refuse_flags(verb, options.name, {"--dropout", "--init"});
+    if (verb.count("--steps") > 0) options.attention.steps = options.training.steps;
+    options.attention.seed = globals.seed;
+    return bench_attention(options);
+  }
+  refuse_flags(verb, options.name, {"--lengths"});
   options.training.init = options.init;
   options.training.seed = globals.seed;
   if (options.dropout >= 0) options.training.dropout = options.dropout;
@@ -140,21 +175,32 @@ int bench(Options options, const CLI::App& verb, const Globals& globals) {
 void add_bench(CLI::App& app, Globals& globals, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
-      "bench", "Measure a training case (one JSON line on stdout) or what the machine can do");
+      "bench",
+      "Measure a training case (one JSON line on stdout), attention alone (sdpa: a line a "
+      "setting) or what the machine can do");
   verb->add_option("case", options->name, fmt::format("One of {}", fmt::join(cases(), ", ")))
       ->required();
   verb->add_option("--dtype", options->dtype, "What is computed in: f32")
       ->check(CLI::IsMember({"f32"}))
       ->capture_default_str();
-  verb->add_option("--steps", options->training.steps, "Timed steps, after three that are not")
+  verb->add_option("--steps", options->training.steps,
+                   "Timed steps, after three that are not; of sdpa 5 after one")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
   verb->add_option("--dropout", options->dropout, "Instead of the case's own")
       ->check(CLI::Range(0.0, 0.999));
   verb->add_option("--init", options->init,
                    "A folder with weights.safetensors and batch.safetensors to start from");
+  verb->add_option("--lengths", options->attention.lengths,
+                   "sdpa: numbers of queries and keys, T,T,...")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("T,T,...")
+      ->capture_default_str();
   verb->add_flag("--json", options->json, "machine: one JSON line, not a table");
-  verb->footer("Examples:\n  rapt bench small --steps 20 --threads 2\n  rapt bench machine");
+  verb->footer(
+      "Examples:\n  rapt bench small --steps 20 --threads 2\n  rapt bench sdpa --lengths "
+      "512,2048\n  rapt bench machine");
   verb->callback([options, verb, &globals, &action] {
     action = [options, verb, &globals] { return bench(*options, *verb, globals); };
   });
