@@ -80,7 +80,9 @@ class Translate(TestCase):
         self.assert_alike_but(self.translate("a\nnosuchword b\nb c\n"), 1, "stdin:2", 'nosuchword')
 
     def test_control_entries_are_words_that_nobody_knows(self):
-        self.assertEqual(self.translate("a </s> b\n").out, self.translate("a nosuchword b\n").out)
+        unknown = self.translate("a nosuchword b\n", "--scores").out
+        for entry in ("<pad>", "<s>", "</s>"):
+            self.assertEqual(self.translate(f"a {entry} b\n", "--scores").out, unknown, entry)
 
     def test_a_line_of_a_megabyte(self):
         self.assert_alike_but(self.translate("a\n" + "a " * 500_000 + "\nb c\n"), 1, "stdin:2", "500000 words")

@@ -85,6 +85,19 @@ void translate_batch(const Translator& translator, const GreedyOptions& options,
   batch.clear();
 }
 
+// A source vocabulary that was built beside a target has entries for start and end as well: at the
+// target's ids, spelt as the target spells them. They are no words of a text.
+text::Vocabulary with_start_and_end(const text::Vocabulary& source,
+                                    const text::Vocabulary& target) {
+  text::SpecialIds special = source.special();
+  const auto shared = [&](int32_t id) -> std::optional<int32_t> {
+    return source.entry(target.word(id)) == id ? std::optional(id) : std::nullopt;
+  };
+  special.start = shared(target.special().start.value());
+  special.end = shared(target.special().end.value());
+  return text::Vocabulary({source.words().begin(), source.words().end()}, special);
+}
+
 }  // namespace
 
 Translator load_translator(const fs::path& folder) {
@@ -93,8 +106,10 @@ Translator load_translator(const fs::path& folder) {
   const text::SpecialIds target{
       .pad = config.pad_id, .start = config.start_id, .end = config.end_id, .unk = config.unk_id};
   Translator translator;
-  translator.source = read_vocabulary(folder / kSourceVocabulary, config.src_vocab_size, source);
   translator.target = read_vocabulary(folder / kTargetVocabulary, config.tgt_vocab_size, target);
+  translator.source =
+      with_start_and_end(read_vocabulary(folder / kSourceVocabulary, config.src_vocab_size, source),
+                         translator.target);
   translator.model = models::load_encoder_decoder(folder, DType::f32);
   return translator;
 }

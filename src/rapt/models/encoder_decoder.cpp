@@ -5,6 +5,7 @@
 #include "rapt/base/checked.h"
 #include "rapt/base/limits.h"
 #include "rapt/nn/positions.h"
+#include "rapt/nn/torch/initialisation.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt::models {
@@ -25,29 +26,6 @@ nn::LayerOptions layer_options(const EncoderDecoderConfig& c) {
 EncoderDecoderConfig checked(const EncoderDecoderConfig& config) {
   config.check();
   return config;
-}
-
-// torch.nn.Transformer draws all its matrices anew, by Xavier uniform (Glorot and Bengio 2010): the
-// stacked projection of an attention as one matrix; the biases of its attentions start at 0.
-void draw_as_torch(const nn::Module& stack, Rng& rng) {
-  stack.visit(
-      [&](const NamedParameter& p) {
-        Tensor value = p.parameter.value();
-        const bool attention = p.name.find("attention.") != std::string::npos;
-        dispatch_float(value.dtype(), "Init", [&](auto tag) {
-          using T = decltype(tag);
-          T* x = value.data<T>();
-          if (p.begin > 0) return;  // a later part of a stacked parameter
-          if (value.rank() == 2) {
-            const double bound = std::sqrt(6.0 / static_cast<double>(value.dim(0) + value.dim(1)));
-            for (int64_t i = 0; i < value.numel(); ++i)
-              x[i] = static_cast<T>(rng.uniform(-bound, bound));
-          } else if (attention) {
-            for (int64_t i = 0; i < value.numel(); ++i) x[i] = 0;
-          }
-        });
-      },
-      "");
 }
 
 // A table that is scaled by sqrt(C) begins with deviation 1 / sqrt(C): its sums with the positions
@@ -104,7 +82,7 @@ void EncoderDecoderConfig::check() const {
   within("max_len x d_model", max_len * d_model, 1, int64_t{1} << 30);
   RAPT_CHECK(layout == "hand_built" || layout == "torch" || layout == "rapt",
              "layout: expected hand_built, torch or rapt, got \"{}\"", layout);
-  nn::parse_activation(activation);
+  nn::Activation{activation};  // throws for another name
   RAPT_CHECK(position_dropout >= 0 && position_dropout < 1,
              "position_dropout: expected a number in [0, 1), got {}", position_dropout);
   RAPT_CHECK(dropout >= 0 && dropout < 1, "dropout: expected a number in [0, 1), got {}", dropout);
@@ -162,8 +140,8 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderConfig& config, const nn::Ini
       shrink_for_scaling(target_embedding_, config_.d_model);
   }
   if (config_.layout == "torch" && init.rng != nullptr) {
-    draw_as_torch(encoder_, *init.rng);
-    draw_as_torch(decoder_, *init.rng);
+    nn::torch::draw_all_matrices(encoder_, *init.rng);
+    nn::torch::draw_all_matrices(decoder_, *init.rng);
   }
 }
 

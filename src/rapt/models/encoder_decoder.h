@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rapt/nn/attentions.h"
 #include "rapt/nn/decoder.h"
 #include "rapt/nn/embedding.h"
 #include "rapt/nn/encoder.h"
@@ -56,13 +57,7 @@ struct EncoderDecoderConfig {
   int64_t count_parameters() const;
 };
 
-// The attention weights of a forward pass, one tensor a layer. Weights of a query that a shorter
-// sentence of a packed batch does not have are zero.
-struct Attentions {
-  std::vector<Tensor> encoder;  // (B, H, Ts, Ts) each
-  std::vector<Tensor> decoder;  // (B, H, Tt, Tt)
-  std::vector<Tensor> cross;    // (B, H, Tt, Ts)
-};
+using nn::Attentions;
 
 class EncoderDecoder : public nn::Module {
  public:

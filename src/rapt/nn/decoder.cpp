@@ -10,8 +10,7 @@ DecoderLayer::DecoderLayer(const LayerOptions& o, const Init& init)
       self_attention_norm_(o.d_model, o.layer_norm_eps, o.bias, init),
       cross_attention_({o.d_model, o.nhead, o.d_qk, o.d_v, o.dropout, o.bias}, init),
       cross_attention_norm_(o.d_model, o.layer_norm_eps, o.bias, init),
-      feed_forward_(o.d_model, o.dim_feedforward, parse_activation(o.activation), o.dropout, o.bias,
-                    init),
+      feed_forward_(o.d_model, o.dim_feedforward, o.activation, o.dropout, o.bias, init),
       feed_forward_norm_(o.d_model, o.layer_norm_eps, o.bias, init) {}
 
 Tensor DecoderLayer::run(const Tensor& input, const Rows& rows, const Sublayer& self,
@@ -24,15 +23,15 @@ Tensor DecoderLayer::run(const Tensor& input, const Rows& rows, const Sublayer& 
       pass);
 }
 
-Tensor DecoderLayer::forward(const Tensor& x, const Rows& rows, const Mask& mask,
+Tensor DecoderLayer::forward(const Tensor& x, const Rows& rows, const ScoreTerms& terms,
                              const Memory& memory, const Pass& pass) const {
   return run(
       x, rows,
       [&](const Tensor& y, const Pass& inner) {
-        return self_attention_.forward(y, rows, y, rows, mask, inner);
+        return self_attention_.forward(y, rows, y, rows, terms, inner);
       },
       [&](const Tensor& y, const Pass& inner) {
-        return cross_attention_.forward(y, rows, memory.output, memory.rows, memory.mask, inner);
+        return cross_attention_.forward(y, rows, memory.output, memory.rows, memory.terms, inner);
       },
       pass);
 }
@@ -50,7 +49,7 @@ Tensor DecoderLayer::step(const Tensor& x, const Rows& rows, const Memory& memor
         return self_attention_.step(y, rows, state.self, Mask::causal(), inner);
       },
       [&](const Tensor& y, const Pass& inner) {
-        return cross_attention_.attend(y, rows, state.cross, memory.mask, inner);
+        return cross_attention_.attend(y, rows, state.cross, memory.terms, inner);
       },
       pass);
 }
@@ -73,11 +72,11 @@ Decoder::Decoder(const LayerOptions& options, int64_t num_layers, bool final_nor
         std::make_unique<LayerNorm>(options.d_model, options.layer_norm_eps, options.bias, init);
 }
 
-Tensor Decoder::forward(const Tensor& input, const Rows& rows, const Mask& mask,
+Tensor Decoder::forward(const Tensor& input, const Rows& rows, const ScoreTerms& terms,
                         const Memory& memory, const Pass& pass) const {
   Tensor x = input;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    x = layers_[i].forward(x, rows, mask, memory, pass.scope("layers", static_cast<int64_t>(i)));
+    x = layers_[i].forward(x, rows, terms, memory, pass.scope("layers", static_cast<int64_t>(i)));
   }
   return norm_ ? norm_->forward(x, pass) : x;
 }

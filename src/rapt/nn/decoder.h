@@ -15,7 +15,7 @@ namespace rapt::nn {
 struct Memory {
   Tensor output;
   Rows rows;
-  Mask mask;  // which source tokens the target may see
+  ScoreTerms terms;  // which source tokens the target may see
 };
 
 // What one layer keeps between decoding steps.
@@ -28,8 +28,8 @@ class DecoderLayer : public Module {
  public:
   DecoderLayer(const LayerOptions& options, const Init& init);
 
-  // x (Nt, C) -> (Nt, C). `mask` is that of the self-attention, causality included.
-  Tensor forward(const Tensor& x, const Rows& rows, const Mask& mask, const Memory& memory,
+  // x (Nt, C) -> (Nt, C). `terms` are those of the self-attention, causality included.
+  Tensor forward(const Tensor& x, const Rows& rows, const ScoreTerms& terms, const Memory& memory,
                  const Pass& pass) const;
 
   // Decoding: start() projects the memory once; step() takes the new tokens of each sentence (Nt,
@@ -58,7 +58,7 @@ class Decoder : public Module {
  public:
   Decoder(const LayerOptions& options, int64_t num_layers, bool final_norm, const Init& init);
 
-  Tensor forward(const Tensor& x, const Rows& rows, const Mask& mask, const Memory& memory,
+  Tensor forward(const Tensor& x, const Rows& rows, const ScoreTerms& terms, const Memory& memory,
                  const Pass& pass) const;
 
   std::vector<DecoderLayerState> start(const Memory& memory, const Pass& pass) const;

@@ -8,16 +8,15 @@ EncoderLayer::EncoderLayer(const LayerOptions& o, const Init& init)
     : options_(o),
       self_attention_({o.d_model, o.nhead, o.d_qk, o.d_v, o.dropout, o.bias}, init),
       self_attention_norm_(o.d_model, o.layer_norm_eps, o.bias, init),
-      feed_forward_(o.d_model, o.dim_feedforward, parse_activation(o.activation), o.dropout, o.bias,
-                    init),
+      feed_forward_(o.d_model, o.dim_feedforward, o.activation, o.dropout, o.bias, init),
       feed_forward_norm_(o.d_model, o.layer_norm_eps, o.bias, init) {}
 
-Tensor EncoderLayer::forward(const Tensor& input, const Rows& rows, const Mask& mask,
+Tensor EncoderLayer::forward(const Tensor& input, const Rows& rows, const ScoreTerms& terms,
                              const Pass& pass) const {
   const Tensor x = sublayer(
       input, rows, self_attention_norm_, options_, "self_attention",
       [&](const Tensor& y, const Pass& inner) {
-        return self_attention_.forward(y, rows, y, rows, mask, inner);
+        return self_attention_.forward(y, rows, y, rows, terms, inner);
       },
       pass);
   return sublayer(
@@ -43,11 +42,11 @@ Encoder::Encoder(const LayerOptions& options, int64_t num_layers, bool final_nor
         std::make_unique<LayerNorm>(options.d_model, options.layer_norm_eps, options.bias, init);
 }
 
-Tensor Encoder::forward(const Tensor& input, const Rows& rows, const Mask& mask,
+Tensor Encoder::forward(const Tensor& input, const Rows& rows, const ScoreTerms& terms,
                         const Pass& pass) const {
   Tensor x = input;
   for (size_t i = 0; i < layers_.size(); ++i)
-    x = layers_[i].forward(x, rows, mask, pass.scope("layers", static_cast<int64_t>(i)));
+    x = layers_[i].forward(x, rows, terms, pass.scope("layers", static_cast<int64_t>(i)));
   return norm_ ? norm_->forward(x, pass) : x;
 }
 

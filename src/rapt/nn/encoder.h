@@ -14,7 +14,7 @@ class EncoderLayer : public Module {
  public:
   EncoderLayer(const LayerOptions& options, const Init& init);
 
-  Tensor forward(const Tensor& x, const Rows& rows, const Mask& mask,
+  Tensor forward(const Tensor& x, const Rows& rows, const ScoreTerms& terms,
                  const Pass& pass) const;  // (N, C) -> (N, C)
 
   void visit(const Visitor& visitor, const std::string& prefix) const override;
@@ -32,7 +32,7 @@ class Encoder : public Module {
   // `final_norm`: a norm after the last layer. Throws Error for a negative number of layers.
   Encoder(const LayerOptions& options, int64_t num_layers, bool final_norm, const Init& init);
 
-  Tensor forward(const Tensor& x, const Rows& rows, const Mask& mask,
+  Tensor forward(const Tensor& x, const Rows& rows, const ScoreTerms& terms,
                  const Pass& pass) const;  // (N, C) -> (N, C)
 
   void visit(const Visitor& visitor, const std::string& prefix) const override;

@@ -5,19 +5,23 @@
 
 namespace rapt::nn {
 
-Activation parse_activation(const std::string& name) {
-  for (const Activation a : {Activation::relu, Activation::gelu, Activation::gelu_tanh}) {
-    if (activation_name(a) == name) return a;
+Activation::Activation(const std::string& name) : name_(name) {
+  if (name == "relu") {
+    function_ = relu;
+  } else if (name == "gelu") {
+    function_ = gelu;
+  } else if (name == "gelu_tanh") {
+    function_ = gelu_tanh;
+  } else {
+    fail(ErrorKind::failure, "activation: expected relu, gelu or gelu_tanh, got \"{}\"", name);
   }
-  fail(ErrorKind::failure, "activation: expected relu, gelu or gelu_tanh, got \"{}\"", name);
 }
 
-std::string activation_name(Activation activation) {
-  constexpr const char* names[] = {"relu", "gelu", "gelu_tanh"};
-  return names[static_cast<int>(activation)];
+Activation::Activation(std::function<Tensor(Tensor x)> function) : function_(std::move(function)) {
+  RAPT_CHECK(function_ != nullptr, "activation: expected a function, got none");
 }
 
-FeedForward::FeedForward(int64_t d_model, int64_t dim_feedforward, Activation activation,
+FeedForward::FeedForward(int64_t d_model, int64_t dim_feedforward, const Activation& activation,
                          double dropout, bool bias, const Init& init)
     : activation_(activation),
       dropout_(dropout),
@@ -29,17 +33,7 @@ FeedForward::FeedForward(int64_t d_model, int64_t dim_feedforward, Activation ac
 
 Tensor FeedForward::forward(const Tensor& x, const Rows& rows, const Pass& pass) const {
   Tensor hidden = linear1_.forward(x, pass);  // (N, F)
-  switch (activation_) {
-    case Activation::relu:
-      hidden = relu(std::move(hidden));
-      break;
-    case Activation::gelu:
-      hidden = gelu(hidden);
-      break;
-    case Activation::gelu_tanh:
-      hidden = gelu_tanh(hidden);
-      break;
-  }
+  hidden = activation_(std::move(hidden));
   hidden = dropout(std::move(hidden), rows, pass.scope("hidden").dropout(dropout_));
   return linear2_.forward(hidden, pass);  // (N, C)
 }

@@ -2,20 +2,35 @@
 // activation and dropout between them.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "rapt/nn/linear.h"
 
 namespace rapt::nn {
 
-enum class Activation { relu, gelu, gelu_tanh };
-Activation parse_activation(const std::string& name);  // throws Error that lists the names
-std::string activation_name(Activation activation);
+// The function between the two maps: (N, F) -> (N, F), element by element.
+class Activation {
+ public:
+  // relu, gelu or gelu_tanh (ops/elementwise.h). Throws Error that lists the names.
+  Activation(const std::string& name);  // implicit: options name it
+  Activation(const char* name) : Activation(std::string(name)) {}
+  // Any function that is built of ops. It must give the same for the same input.
+  Activation(std::function<Tensor(Tensor x)> function);
+
+  Tensor operator()(Tensor x) const { return function_(std::move(x)); }
+  const std::string& name() const { return name_; }  // empty for a function of one's own
+
+ private:
+  std::string name_;
+  std::function<Tensor(Tensor x)> function_;
+};
 
 class FeedForward : public Module {
  public:
-  FeedForward(int64_t d_model, int64_t dim_feedforward, Activation activation, double dropout,
-              bool bias, const Init& init);
+  FeedForward(int64_t d_model, int64_t dim_feedforward, const Activation& activation,
+              double dropout, bool bias, const Init& init);
 
   Tensor forward(const Tensor& x, const Rows& rows, const Pass& pass) const;  // (N, C) -> (N, C)
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "rapt/nn/feed_forward.h"
 #include "rapt/nn/layer_norm.h"
 
 namespace rapt::nn {
@@ -16,7 +17,7 @@ struct LayerOptions {
   int64_t d_qk = 0, d_v = 0;  // of a head; 0: d_model / nhead
   int64_t dim_feedforward = 2048;
   double dropout = 0.1;  // of attention weights, hidden units and sublayer outputs
-  std::string activation = "relu";
+  Activation activation = "relu";
   double layer_norm_eps = 1e-5;
   bool norm_first = false;
   bool bias = true;

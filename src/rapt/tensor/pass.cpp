@@ -35,6 +35,12 @@ kernels::Dropout Pass::any_dropout(double probability) const {
   return {probability, philox_key(options_.seed, options_.step, hash_text(path_))};
 }
 
+Pass Pass::with_capture(AttentionCapture& capture) const {
+  Pass other = *this;
+  other.options_.capture = &capture;
+  return other;
+}
+
 bool Pass::wants_weights() const {
   return options_.capture != nullptr &&
          (!options_.capture->wants || options_.capture->wants(path_));

@@ -60,6 +60,9 @@ class Pass {
   // The same whether the pass trains or not: functions that take a probability apply it.
   kernels::Dropout any_dropout(double probability) const;
 
+  // The same pass with another place for captured weights.
+  Pass with_capture(AttentionCapture& capture) const;
+  const AttentionCapture* capture() const { return options_.capture; }
   bool wants_weights() const;
   void give_weights(Tensor weights) const;
 

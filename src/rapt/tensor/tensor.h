@@ -74,6 +74,11 @@ class Tensor {
   bool same_place(const Tensor& other) const {
     return node_ == other.node_ && offset_ == other.offset_;
   }
+  // Whether both are the same elements of the same memory, seen alike, with the same place.
+  bool same_view(const Tensor& other) const {
+    return data_ == other.data_ && shape_ == other.shape_ && row_stride_ == other.row_stride_ &&
+           same_place(other);
+  }
   Tensor detach() const;  // the same memory without a place on the tape
   int64_t owners() const { return block_.use_count(); }  // handles that hold the memory
   bool shares_memory(const Tensor& other) const { return block_ == other.block_; }
