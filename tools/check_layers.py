@@ -51,6 +51,7 @@ PUBLIC_BESIDE = {"src/rapt/kernels/types.h", "src/rapt/kernels/attention.h"}
 PRIVATE = {"src/rapt/base/check.h", "src/rapt/base/checked.h", "src/rapt/base/futex.h",
            "src/rapt/tensor/dispatch.h", "src/rapt/models/json.h",
            "src/rapt/models/safetensors_header.h", "src/rapt/models/safetensors_convert.h",
+           "src/rapt/models/torch_kinds.h",
            "src/rapt/show/characters.h", "src/rapt/show/color_map.h",
            "src/rapt/show/curves_layout.h", "src/rapt/show/figure.h",
            "src/rapt/show/heat_map_layout.h", "src/rapt/show/image.h", "src/rapt/show/png.h"}

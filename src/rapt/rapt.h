@@ -15,6 +15,7 @@
 #include "rapt/models/layout.h"
 #include "rapt/models/run.h"
 #include "rapt/models/safetensors.h"
+#include "rapt/models/torch_module.h"
 #include "rapt/nn/attention.h"
 #include "rapt/nn/cache.h"
 #include "rapt/nn/decoder.h"

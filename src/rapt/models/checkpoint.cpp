@@ -15,7 +15,6 @@
 namespace rapt::models {
 namespace {
 
-constexpr const char* kModelType = "rapt.EncoderDecoder";
 constexpr const char* kTies[] = {"none", "two", "three"};
 
 using Named = std::map<std::string, NamedParameter>;
@@ -103,6 +102,27 @@ void read_entry(const SafetensorsFile& file, const TensorInfo& info,
 }
 
 void read_weights(EncoderDecoder& model, const SafetensorsFile& file, const Layout& layout) {
+  read_parameters(model, file, layout);
+  bool first_table = true;
+  for (const std::string_view name : layout.positions) {
+    const TensorInfo* info = file.find(name);
+    if (info == nullptr) continue;
+    // Tables may have axes of size 1 around them, as a buffer meant for (T, 1, C) has.
+    Tensor table = file.load(*info, model.positions().dtype());
+    RAPT_CHECK(table.numel() == model.positions().numel(),
+               "{}: expected {} positions of width {} (max_len, d_model), got shape {}", name,
+               model.config().max_len, model.config().d_model, table.shape().text());
+    table = table.reshape(model.positions().shape());
+    RAPT_CHECK(first_table || equal(table, model.positions()), "{}: expected the same table as {}",
+               name, layout.positions[0]);
+    model.set_positions(table);
+    first_table = false;
+  }
+}
+
+}  // namespace
+
+void read_parameters(const nn::Module& model, const SafetensorsFile& file, const Layout& layout) {
   std::vector<std::string> order;
   const Named named = by_name(model, order);
   std::set<std::string_view> known(layout.positions.begin(), layout.positions.end());
@@ -132,24 +152,7 @@ void read_weights(EncoderDecoder& model, const SafetensorsFile& file, const Layo
                "the model has no place for tensor {}; check layout and options in {}", info.name,
                kConfigFile);
   }
-  bool first_table = true;
-  for (const std::string_view name : layout.positions) {
-    const TensorInfo* info = file.find(name);
-    if (info == nullptr) continue;
-    // Tables may have axes of size 1 around them, as a buffer meant for (T, 1, C) has.
-    Tensor table = file.load(*info, model.positions().dtype());
-    RAPT_CHECK(table.numel() == model.positions().numel(),
-               "{}: expected {} positions of width {} (max_len, d_model), got shape {}", name,
-               model.config().max_len, model.config().d_model, table.shape().text());
-    table = table.reshape(model.positions().shape());
-    RAPT_CHECK(first_table || equal(table, model.positions()), "{}: expected the same table as {}",
-               name, layout.positions[0]);
-    model.set_positions(table);
-    first_table = false;
-  }
 }
-
-}  // namespace
 
 std::string config_text(const EncoderDecoderConfig& c) {
   nlohmann::ordered_json j;

@@ -12,11 +12,13 @@
 
 #include "rapt/models/encoder_decoder.h"
 #include "rapt/models/layout.h"
+#include "rapt/models/safetensors.h"
 
 namespace rapt::models {
 
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kWeightsFile = "model.safetensors";
+inline constexpr const char* kModelType = "rapt.EncoderDecoder";  // of config.json
 
 // config.json as text, every field in it.
 std::string config_text(const EncoderDecoderConfig& config);
@@ -31,6 +33,11 @@ EncoderDecoderConfig read_config(const std::filesystem::path& folder);
 // that differ.
 std::unique_ptr<EncoderDecoder> load_encoder_decoder(const std::filesystem::path& folder,
                                                      std::optional<DType> dtype = {});
+
+// Reads every parameter of a module from a file that names them as `layout` says. Throws Error for
+// a tensor that is missing, of another shape or without a place in the module (and in `layout`),
+// and for tied tensors that differ; what was read before stays.
+void read_parameters(const nn::Module& module, const SafetensorsFile& file, const Layout& layout);
 
 // Reads the weights of a file, named as `layout` says, into a model.
 void load_weights(EncoderDecoder& model, const std::filesystem::path& file, const Layout& layout);

@@ -2,7 +2,9 @@
 
 #include "rapt/base/checked.h"
 #include "rapt/models/checkpoint.h"
+#include "rapt/models/json.h"
 #include "rapt/models/safetensors.h"
+#include "rapt/models/torch_module.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt::models {
@@ -27,7 +29,7 @@ Ids ids_of(const NamedTensors& inputs, const std::string& name, int32_t pad_id) 
   const Tensor& x = input(inputs, name);
   RAPT_CHECK(x.rank() == 2 && (x.dtype() == DType::i64 || x.dtype() == DType::i32),
              "forward: expected {} (B, T) of I64 or I32, got {} of {}", name, x.shape().text(),
-             dtype_name(x.dtype()));
+             file_type_name(file_type(x.dtype())));
   const int64_t B = x.dim(0), T = x.dim(1);
   Tensor flat = Tensor::empty({B * T}, DType::i32), keep = Tensor::empty({B * T}, DType::boolean);
   const std::vector<int64_t> values = x.to(DType::i64).to_vector<int64_t>();
@@ -60,8 +62,10 @@ DType type_of(const TensorInfo& info, const std::filesystem::path& path) {
       return DType::i64;
     case FileType::i32:
       return DType::i32;
+    case FileType::boolean:
+      return DType::boolean;
     default:
-      fail(ErrorKind::data, "{}: {}: expected a tensor of F64, F32, I64 or I32, got {}",
+      fail(ErrorKind::data, "{}: {}: expected a tensor of F64, F32, I64, I32 or BOOL, got {}",
            path.string(), info.name, file_type_name(info.type));
   }
 }
@@ -138,6 +142,27 @@ NamedTensors run(const EncoderDecoder& model, const NamedTensors& inputs,
       outputs.emplace_back("grad." + name, tensor);
   }
   return outputs;
+}
+
+NamedTensors run_folder(const std::filesystem::path& folder, const std::filesystem::path& inputs,
+                        const std::string& arguments, RunOptions options) {
+  const JsonObject given = JsonObject::parse(arguments, "--args", {}, ErrorKind::usage);
+  const NamedTensors tensors = read_inputs(inputs);
+  const JsonObject config = JsonObject::read(folder / kConfigFile);
+  const std::string type = config.text("model_type");
+  if (is_torch_model_type(type)) {
+    const TorchModule module = TorchModule::load(folder, float_type(tensors));
+    return with_error_kind(ErrorKind::data, inputs.string(),
+                           [&] { return module.run(tensors, arguments, options); });
+  }
+  if (type != kModelType) {
+    config.refuse("model_type", fmt::format("{} or one of {}", kModelType, torch_model_types()));
+  }
+  given.allow_only({"attentions"});
+  options.attentions = given.boolean_or("attentions", options.attentions);
+  const auto model = load_encoder_decoder(folder, float_type(tensors));
+  return with_error_kind(ErrorKind::data, inputs.string(),
+                         [&] { return run(*model, tensors, options); });
 }
 
 }  // namespace rapt::models

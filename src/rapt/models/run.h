@@ -5,29 +5,19 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "rapt/models/encoder_decoder.h"
+#include "rapt/models/named_tensors.h"
 
 namespace rapt::models {
 
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
-
-// The tensors of a safetensors file, of F64, F32, I64 or I32, as they stand. Throws Error (data)
-// for a file that is missing or bad and for other types.
+// The tensors of a safetensors file, of F64, F32, I64, I32 or BOOL, as they stand. Throws Error
+// (data) for a file that is missing or bad and for other types.
 NamedTensors read_inputs(const std::filesystem::path& path);
 
 // The type of the float tensors, which decides what a model computes in; nothing if there are none.
 // Throws Error (data) where they differ.
 std::optional<DType> float_type(const NamedTensors& inputs);
-
-struct RunOptions {
-  bool attentions = false;  // also the weights of all attentions
-  bool gradients = false;   // also the gradient of every parameter; needs d_output
-  bool training = false;    // dropout acts
-  uint64_t seed = 0;
-};
 
 // inputs: src (B, Ts) and tgt (B, Tt) of I64 or I32, with gradients also d_output (B, Tt, V) of the
 // model's type. The id matrices are taken as they stand: equal lengths, keys hidden where id ==
@@ -37,5 +27,12 @@ struct RunOptions {
 // unknown or do not fit.
 NamedTensors run(const EncoderDecoder& model, const NamedTensors& inputs,
                  const RunOptions& options);
+
+// One run of what a folder holds, on the tensors of a file: a model as above, or an official module
+// (torch_module.h). `arguments` is a JSON object of what is no tensor: of a model
+// {"attentions": true}, of a module forward's arguments. Throws Error (usage) for the arguments,
+// Error (model) for the folder, Error (data) for the inputs.
+NamedTensors run_folder(const std::filesystem::path& folder, const std::filesystem::path& inputs,
+                        const std::string& arguments, RunOptions options);
 
 }  // namespace rapt::models
