@@ -171,14 +171,41 @@ Tensor Transformer::forward(const Tensor& src, const Tensor& tgt, const Transfor
   RAPT_CHECK(src.dim(-1) == options_.d_model && tgt.dim(-1) == options_.d_model,
              "{}: expected src and tgt of d_model {} channels, got {} and {}", kTransformer,
              options_.d_model, src.shape().text(), tgt.shape().text());
-  const Tensor memory =
-      encoder_->forward(src, {a.src_mask, a.src_key_padding_mask, a.src_is_causal, a.attentions},
-                        pass.scope("encoder"));
-  return decoder_->forward(
-      tgt, memory,
-      {a.tgt_mask, a.memory_mask, a.tgt_key_padding_mask, a.memory_key_padding_mask,
-       a.tgt_is_causal, a.memory_is_causal, a.attentions},
-      pass.scope("decoder"));
+  check_masks(src, tgt, a);
+  Attentions found;  // handed out when nothing can fail any more
+  const AttentionsRequest request{.into = a.attentions.into == nullptr ? nullptr : &found,
+                                  .average_attn_weights = a.attentions.average_attn_weights};
+  const Tensor memory = encoder_->forward(
+      src, {a.src_mask, a.src_key_padding_mask, a.src_is_causal, request}, pass.scope("encoder"));
+  const Tensor output =
+      decoder_->forward(tgt, memory,
+                        {a.tgt_mask, a.memory_mask, a.tgt_key_padding_mask,
+                         a.memory_key_padding_mask, a.tgt_is_causal, a.memory_is_causal, request},
+                        pass.scope("decoder"));
+  if (a.attentions.into != nullptr) *a.attentions.into = std::move(found);
+  return output;
+}
+
+void Transformer::check_masks(const Tensor& src, const Tensor& tgt,
+                              const TransformerArguments& a) const {
+  const bool batched = src.rank() == 3;
+  const int batch = options_.batch_first ? 0 : 1, time = batched ? 1 - batch : 0;
+  const int64_t N = batched ? src.dim(batch) : 1, S = src.dim(time), T = tgt.dim(time);
+  const auto check = [&](const char* mask_name, const Tensor& mask, const char* padding_name,
+                         const Tensor& padding, const char* causal_name, bool is_causal, int64_t L,
+                         int64_t K) {
+    score_terms({kTransformer, mask_name, mask, padding_name, padding, causal_name, is_causal},
+                {N, options_.nhead, L, K, batched, dtype_});
+  };
+  if (options_.custom_encoder == nullptr) {
+    check("src_mask", a.src_mask, "src_key_padding_mask", a.src_key_padding_mask, "src_is_causal",
+          a.src_is_causal, S, S);
+  }
+  if (options_.custom_decoder != nullptr) return;
+  check("tgt_mask", a.tgt_mask, "tgt_key_padding_mask", a.tgt_key_padding_mask, "tgt_is_causal",
+        a.tgt_is_causal, T, T);
+  check("memory_mask", a.memory_mask, "memory_key_padding_mask", a.memory_key_padding_mask,
+        "memory_is_causal", a.memory_is_causal, T, S);
 }
 
 Tensor Transformer::generate_square_subsequent_mask(int64_t size, DType dtype) {

@@ -128,6 +128,10 @@ class Transformer : public Module {
   void visit(const Visitor& visitor, const std::string& prefix) const override;
 
  private:
+  // Throws by this module's names of the masks, before anything is computed. What stacks of one's
+  // own take is theirs to check.
+  void check_masks(const Tensor& src, const Tensor& tgt, const TransformerArguments& a) const;
+
   TransformerOptions options_;
   DType dtype_;
   std::shared_ptr<const TransformerEncoderInterface> encoder_;
