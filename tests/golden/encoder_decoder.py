@@ -9,6 +9,12 @@ Each model is a folder with config.json, model.safetensors (a PyTorch state_dict
   grad.NAME (20, shape of the parameter)     F64, gradients of every step (small)
   grad.NAME (shape of the parameter)         F64, gradients of the first step (paper's size)
   norm.NAME (1)                              F64, 2-norm of the parameter after the last step (paper's size)
+encoder_decoder/{hand_built,torch}_decoding/ holds config.json, model.safetensors (F32) and
+  decode.safetensors
+    src (B, Ts)                         ids, I64, 0 is padding
+    ids, trained.ids (B, max_len) I64   greedy targets without start and end, -1 where they have ended: of this model, and
+                                        of the small one above after its twenty steps in f64
+    score, trained.score (B) F64        their log-probabilities, added up, the end included
 Both runs start from the same numbers: f32 can hold each parameter of model.safetensors, which is F64.
 """
 import copy
@@ -64,20 +70,66 @@ def train(model, batch, after_backward=lambda step: None):
     return torch.stack(losses)
 
 
+def decode_batch():
+    """Six sentences of other lengths."""
+    return torch.tensor([[3, 1, 7, 2, 5, 8], [4, 6, 0, 0, 0, 0], [2, 2, 8, 1, 0, 0], [5, 0, 0, 0, 0, 0], [8, 8, 8, 8, 8, 0],
+                         [1, 2, 3, 4, 5, 6]])
+
+
+@torch.no_grad()
+def decode_one(model, config, src):
+    """The greedy target of one sentence (1, Ts), the whole computed anew for each token: its ids and its score."""
+    ids, score = [config["start_id"]], 0.0
+    while len(ids) <= config["max_len"]:
+        best = model(src, torch.tensor([ids]))[0][0, -1].log_softmax(-1).sort(descending=True)
+        score += best.values[0].item()
+        assert best.values[0] - best.values[1] > 1e-5, "two tokens are too near to each other"
+        if best.indices[0] == config["end_id"]:
+            break
+        ids.append(best.indices[0].item())
+    return ids[1:] + [-1] * (config["max_len"] - len(ids) + 1), score
+
+
+def decode(model, config, prefix=""):
+    """{ids, score} of all sentences."""
+    results = [decode_one(model, config, row[row != 0][None]) for row in decode_batch()]
+    return {prefix + "ids": torch.tensor([ids for ids, _ in results]),
+            prefix + "score": torch.tensor([score for _, score in results], dtype=torch.float64)}
+
+
+def decoding_model(layout, config):
+    """A model whose targets are of different words and lengths: weights twice the usual size, of a seed that was looked for."""
+    model = models.build(config).double()
+    tensors.draw_parameters(model, tensors.Numbers({"hand_built": 33, "torch": 13}[layout]))
+    for name, parameter in model.named_parameters():
+        if "norm" not in name.lower():
+            parameter.data *= 2
+    return model
+
+
+def narrow_state(model):
+    """The parameters in F32, without the table of positions."""
+    return {name: value.float() for name, value in model.state_dict().items() if not name.endswith("pos_emb.pe")}
+
+
 def small(layout, config):
     """{path: content} of one small model, and of its twin without `pe`, in F32."""
     model = models.build(config).double()
     tensors.draw_parameters(model, tensors.Numbers(seed=20170612))
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    narrow = {name: value.float() for name, value in state.items() if not name.endswith("pos_emb.pe")}
+    narrow = narrow_state(model)
     run, batch, gradients = copy.deepcopy(model).float(), small_batch(), []
     loss_f32 = train(run, batch)
     loss_f64 = train(model, batch, lambda step: gradients.append(
         {name: gradient.clone() for name, gradient in tensors.gradients_of(model).items()}))
+    decoding = decoding_model(layout, config)
+    decoded = {"src": decode_batch(), **decode(decoding, config), **decode(model, config, "trained.")}
     stacked = {name: torch.stack([of_step[name] for of_step in gradients]) for name in gradients[0]}
     folder = f"encoder_decoder/{layout}"
     return {f"{folder}/config.json": config, f"{folder}/model.safetensors": state,
             f"{folder}/train.safetensors": {**batch, "loss_f64": loss_f64, "loss_f32": loss_f32, **stacked},
+            f"{folder}_decoding/config.json": config, f"{folder}_decoding/model.safetensors": narrow_state(decoding),
+            f"{folder}_decoding/decode.safetensors": decoded,
             f"{folder}_without_pe/config.json": config, f"{folder}_without_pe/model.safetensors": narrow}
 
 
