@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import subprocess
+import textwrap
 import unittest
 
 TOP = pathlib.Path(os.environ.get("RAPT_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
@@ -36,6 +37,13 @@ class Docs(unittest.TestCase):
         listed = (TOP / "docs/decisions/README.md").read_text()
         for page in (TOP / "docs/decisions").glob("0*.md"):
             self.assertIn(f"({page.name})", listed)
+
+    def test_the_examples_stand_in_the_page_as_they_are(self):
+        page = (TOP / "docs/from-pytorch.md").read_text()
+        example = TOP / "examples/from_pytorch"
+        for language, mark, file in (("python", "# [python]\n", "make.py"), ("c++", "// [c++]\n", "from_pytorch.cpp")):
+            shown = re.findall(rf"^```{re.escape(language)}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
+            self.assertEqual(shown, textwrap.dedent(re.split(rf" *{re.escape(mark)}", (example / file).read_text())[1]))
 
     def test_run_knows_every_command_that_the_pages_give_it(self):
         usage = subprocess.run([TOP / "run", "help"], capture_output=True, text=True, check=True)

@@ -254,6 +254,10 @@ EncoderDecoderConfig read_config(const std::filesystem::path& folder) {
   return c;
 }
 
+void load_state_dict(const nn::Module& module, const std::filesystem::path& file) {
+  read_parameters(module, SafetensorsFile(file), layout("rapt"));
+}
+
 void load_weights(EncoderDecoder& model, const std::filesystem::path& path, const Layout& layout) {
   const SafetensorsFile file(path);
   with_error_kind(ErrorKind::model, path.string(), [&] { read_weights(model, file, layout); });

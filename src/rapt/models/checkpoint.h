@@ -39,6 +39,10 @@ std::unique_ptr<EncoderDecoder> load_encoder_decoder(const std::filesystem::path
 // and for tied tensors that differ; what was read before stays.
 void read_parameters(const nn::Module& module, const SafetensorsFile& file, const Layout& layout);
 
+// The same for a file whose names are those of the module's visit(): a PyTorch state_dict, saved as
+// safetensors, into the module of rapt::nn::torch that has its place.
+void load_state_dict(const nn::Module& module, const std::filesystem::path& file);
+
 // Reads the weights of a file, named as `layout` says, into a model.
 void load_weights(EncoderDecoder& model, const std::filesystem::path& file, const Layout& layout);
 
