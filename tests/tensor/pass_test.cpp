@@ -13,7 +13,6 @@ using testing::random_tensor;
 TEST(Pass, WithoutGradientsRecordsNothing) {
   const Parameter weight(random_tensor({2, 3}, 1));
   const Pass pass = Pass::inference();
-  EXPECT_FALSE(pass.records());
   EXPECT_FALSE(pass.training());
   EXPECT_FALSE(pass.use(weight).recorded());
   EXPECT_FALSE(testing::times_by_write(pass.use(weight, 0, 1), 2).recorded());
@@ -24,7 +23,6 @@ TEST(Pass, WithGradientsParametersAreLeaves) {
   const Parameter weight(random_tensor({2, 3}, 1));
   Gradients gradients;
   const Pass pass = Pass::train(gradients, 1, 2);
-  EXPECT_TRUE(pass.records());
   EXPECT_TRUE(pass.training());
   EXPECT_TRUE(pass.use(weight).recorded());
   EXPECT_TRUE(pass.use(weight).same_place(pass.use(weight)));

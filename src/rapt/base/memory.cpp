@@ -43,8 +43,8 @@ void unpoison(const void*, size_t) {}
 size_t class_size(size_t bytes) {
   if (bytes > kLargest) return bytes;  // refused by take()
   if (bytes <= 512) return std::max<size_t>(64, (bytes + 63) / 64 * 64);
-  const size_t step = std::bit_floor(bytes - 1) / (bytes <= size_t{1} << 20 ? 8 : 32);
-  return (bytes + step - 1) / step * step;
+  const size_t step = std::bit_floor(bytes - 1) >> (bytes <= size_t{1} << 20 ? 3 : 5);
+  return (bytes + step - 1) & ~(step - 1);  // a power of two
 }
 
 class Pool {

@@ -76,7 +76,7 @@ fs::path resolve_target(const fs::path& path, Make make) {
            path.string(), make == Make::file ? "file" : "folder",
            fs::is_directory(status) ? "a folder" : "a file of another kind");
     }
-    const fs::path whole = fs::canonical(path, problem);
+    fs::path whole = fs::canonical(path, problem);
     if (problem) fail_file("write", path, problem.value());
     return whole;
   }

@@ -20,10 +20,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Calls f(d, i, count, drop) for the vectors of columns [begin, end) of a row, in order: columns
 // [i, i + count), where drop(v) is dropout of the values v that stand there. `begin` is a multiple
-// of 64. Without dropout (probability 0) drop(v) is v, and `id` may be null.
+// of 64. Without dropout (probability 0) drop(v) is v, whatever `id` is.
 template <class F>
-HWY_INLINE void ForDropped(const Dropout& spec, const RowId* id, int64_t begin, int64_t end,
-                           const F& f) {
+HWY_INLINE void ForDropped(const Dropout& spec, RowId id, int64_t begin, int64_t end, const F& f) {
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> du;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -38,7 +37,7 @@ HWY_INLINE void ForDropped(const Dropout& spec, const RowId* id, int64_t begin, 
   const V scale = hn::Set(d, static_cast<float>(1 / (1 - spec.probability)));
   HWY_ALIGN uint32_t words[64];
   for (int64_t group = begin; group < end; group += 64) {
-    PhiloxGroup(static_cast<uint32_t>(group / 64), id->position, id->sample, spec.key, words);
+    PhiloxGroup(static_cast<uint32_t>(group / 64), id.position, id.sample, spec.key, words);
     const int64_t stop = std::min(group + 64, end);
     for (int64_t i = group; i < stop; i += lanes) {
       const auto drop = hn::RebindMask(d, hn::Lt(hn::Load(du, words + (i - group)), threshold));

@@ -18,10 +18,9 @@ namespace {
 void DropoutRows(const Dropout& spec, const RowId* ids, const float* x, int64_t ldx, float* y,
                  int64_t ldy, int64_t rows, int64_t cols) {
   for (int64_t i = 0; i < rows; ++i, x += ldx, y += ldy) {
-    const RowId* id = ids == nullptr ? nullptr : ids + i;
-    ForDropped(spec, id, 0, cols, [=](auto d, int64_t j, int64_t count, auto drop) HWY_ATTR {
-      StoreUpTo(drop(LoadUpTo(d, x + j, count)), d, y + j, count);
-    });
+    ForDropped(spec, row_id(ids, i), 0, cols,
+               [=](auto d, int64_t j, int64_t count, auto drop)
+                   HWY_ATTR { StoreUpTo(drop(LoadUpTo(d, x + j, count)), d, y + j, count); });
   }
 }
 

@@ -26,9 +26,9 @@ void EmbeddingRows(const EmbeddingArgs<float>& a, float* y, int64_t ldy, int64_t
                    int64_t cols) {
   const float factor = static_cast<float>(a.factor);
   for (int64_t r = begin; r < end; ++r) {
-    const RowId* id = a.rows == nullptr ? nullptr : a.rows + r;
+    const RowId id = row_id(a.rows, r);
     const float* table = a.table + a.ids[r] * a.ldt;
-    const float* position = a.positions == nullptr ? nullptr : a.positions + id->position * a.ldp;
+    const float* position = a.positions == nullptr ? nullptr : a.positions + id.position * a.ldp;
     float* out = y + r * ldy;
     ForDropped(a.dropout, id, 0, cols, [=](auto d, int64_t i, int64_t count, auto drop) HWY_ATTR {
       const auto f = hn::Set(d, factor);
@@ -41,7 +41,7 @@ void EmbeddingRows(const EmbeddingArgs<float>& a, float* y, int64_t ldy, int64_t
 }
 
 // d_row (+)= factor * dropout(dy), columns [begin, end) of one row.
-void EmbeddingGradRow(const EmbeddingArgs<float>& a, const RowId* id, const float* dy, float* d_row,
+void EmbeddingGradRow(const EmbeddingArgs<float>& a, RowId id, const float* dy, float* d_row,
                       int64_t begin, int64_t end, bool add) {
   const float factor = static_cast<float>(a.factor);
   ForDropped(a.dropout, id, begin, end, [=](auto d, int64_t i, int64_t count, auto drop) HWY_ATTR {
@@ -77,11 +77,11 @@ HWY_EXPORT(EmbeddingGradRow);
 HWY_EXPORT(ZeroRow);
 
 // Columns [begin, end) of the gradient of one row, added or written.
-void grad_row(const EmbeddingArgs<float>& a, const RowId* id, const float* dy, float* d_row,
-              int64_t begin, int64_t end, bool add) {
+void grad_row(const EmbeddingArgs<float>& a, RowId id, const float* dy, float* d_row, int64_t begin,
+              int64_t end, bool add) {
   HWY_DYNAMIC_DISPATCH(EmbeddingGradRow)(a, id, dy, d_row, begin, end, add);
 }
-void grad_row(const EmbeddingArgs<double>& a, const RowId* id, const double* dy, double* d_row,
+void grad_row(const EmbeddingArgs<double>& a, RowId id, const double* dy, double* d_row,
               int64_t begin, int64_t end, bool add) {
   if (!add) std::fill(d_row + begin, d_row + end, 0.0);
   reference::embedding_grad_row(a, id, dy, d_row, begin, end);
@@ -124,8 +124,8 @@ void scatter(const EmbeddingArgs<T>& a, const T* dy, int64_t lddy, T* d_table, i
   const auto sum_rows = [&](int64_t id, int64_t begin, int64_t end) {
     for (int64_t k = sorted.first[id]; k < sorted.first[id + 1]; ++k) {
       const int64_t row = sorted.rows[k];
-      grad_row(a, a.rows == nullptr ? nullptr : a.rows + row, dy + row * lddy, d_table + id * cols,
-               begin, end, !first || k > sorted.first[id]);
+      grad_row(a, row_id(a.rows, row), dy + row * lddy, d_table + id * cols, begin, end,
+               !first || k > sorted.first[id]);
     }
   };
   parallel_ranges(V, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {

@@ -19,8 +19,8 @@ namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
 // z = residual + dropout(x); residual may be null.
-HWY_INLINE void MakeRow(const Dropout& dropout, const RowId* id, const float* x,
-                        const float* residual, float* z, int64_t cols) {
+HWY_INLINE void MakeRow(const Dropout& dropout, RowId id, const float* x, const float* residual,
+                        float* z, int64_t cols) {
   ForDropped(dropout, id, 0, cols, [=](auto d, int64_t j, int64_t count, auto drop) HWY_ATTR {
     const auto kept = drop(LoadUpTo(d, x + j, count));
     const auto sum = residual == nullptr ? kept : hn::Add(LoadUpTo(d, residual + j, count), kept);
@@ -83,7 +83,7 @@ void LayerNormRows(const LayerNormArgs<float>& a, int64_t begin, int64_t end, in
     const float* z = x;
     if (!plain || (a.z != nullptr && a.z + r * a.ldz != x)) {
       float* out = a.z == nullptr ? y : a.z + r * a.ldz;
-      MakeRow(a.dropout, a.ids == nullptr ? nullptr : a.ids + r, x,
+      MakeRow(a.dropout, row_id(a.ids, r), x,
               a.residual == nullptr ? nullptr : a.residual + r * a.ldr, out, cols);
       z = out;
     }

@@ -55,7 +55,7 @@ HWY_INLINE void WriteRow(const LayerNormGrads<float>& a, int64_t r, RowMeans mea
   const float mean = a.mean[r], rstd = a.rstd[r];
   const bool add_dx = a.add_dx, add_dr = a.add_d_residual;
   const Dropout none;
-  ForDropped(dx == nullptr ? none : a.dropout, a.ids == nullptr ? nullptr : a.ids + r, 0, cols,
+  ForDropped(dx == nullptr ? none : a.dropout, row_id(a.ids, r), 0, cols,
              [=](auto d, int64_t i, int64_t count, auto drop) HWY_ATTR {
                const auto vr = hn::Set(d, rstd);
                const auto n = hn::Mul(hn::Sub(LoadUpTo(d, z + i, count), hn::Set(d, mean)), vr);

@@ -130,12 +130,12 @@ void activation_grad(Activation kind, const T* x, int64_t ldx, const T* dy, int6
   }
 }
 
-// Dropout of the element `channel` of a row. `id` may be null where nothing is dropped.
+// Dropout of the element `channel` of a row.
 template <class T>
-T dropped(const Dropout& spec, const RowId* id, int64_t channel, T value) {
+T dropped(const Dropout& spec, RowId id, int64_t channel, T value) {
   if (spec.probability <= 0) return value;
   const uint32_t word =
-      philox_element(spec.key, id->sample, id->position, static_cast<uint32_t>(channel));
+      philox_element(spec.key, id.sample, id.position, static_cast<uint32_t>(channel));
   if (word < dropout_threshold(spec.probability)) return T(0);
   return value * static_cast<T>(1 / (1 - spec.probability));
 }
@@ -144,7 +144,7 @@ template <class T>
 void dropout(const Dropout& spec, const RowId* ids, const T* x, int64_t ldx, T* y, int64_t ldy,
              int64_t rows, int64_t cols) {
   for (int64_t i = 0; i < rows; ++i) {
-    const RowId* id = ids == nullptr ? nullptr : ids + i;
+    const RowId id = row_id(ids, i);
     for (int64_t j = 0; j < cols; ++j) y[i * ldy + j] = dropped(spec, id, j, x[i * ldx + j]);
   }
 }

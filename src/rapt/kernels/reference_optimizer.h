@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstdint>
 
+#include "rapt/base/check.h"
 #include "rapt/kernels/optimizer.h"
 
 namespace rapt::kernels::reference {
 
 template <class T>
 void sgd(const SgdStep& s, T* p, const T* g, T* m, bf16* twin, int64_t n) {
+  RAPT_ASSERT(s.momentum == 0 || m != nullptr);
   const T momentum = static_cast<T>(s.momentum);
   for (int64_t i = 0; i < n; ++i) {
     T step = g[i] * static_cast<T>(s.grad_scale) + static_cast<T>(s.weight_decay) * p[i];

@@ -20,7 +20,7 @@ T* row_or_null(T* matrix, int64_t i, int64_t ld) {
 template <class T>
 void layer_norm(const LayerNormArgs<T>& a, int64_t rows, int64_t cols) {
   for (int64_t i = 0; i < rows; ++i) {
-    const RowId* id = row_or_null(a.ids, i, 1);
+    const RowId id = row_id(a.ids, i);
     T* z = a.z != nullptr ? a.z + i * a.ldz : a.y + i * a.ldy;
     T* y = a.y + i * a.ldy;
     T mean = 0, variance = 0;
@@ -47,7 +47,7 @@ void layer_norm_grad(const LayerNormGrads<T>& a, int64_t rows, int64_t cols) {
     if (a.d_shift != nullptr && !a.add_d_shift) a.d_shift[j] = 0;
   }
   for (int64_t i = 0; i < rows; ++i) {
-    const RowId* id = row_or_null(a.ids, i, 1);
+    const RowId id = row_id(a.ids, i);
     const T *z = a.z + i * a.ldz, *dy = a.dy + i * a.lddy;
     T *dx = row_or_null(a.dx, i, a.lddx), *dr = row_or_null(a.d_residual, i, a.lddr);
     const T mean = a.mean[i], rstd = a.rstd[i];
@@ -71,9 +71,9 @@ void layer_norm_grad(const LayerNormGrads<T>& a, int64_t rows, int64_t cols) {
 template <class T>
 void embedding(const EmbeddingArgs<T>& a, T* y, int64_t ldy, int64_t count, int64_t cols) {
   for (int64_t i = 0; i < count; ++i) {
-    const RowId* id = row_or_null(a.rows, i, 1);
+    const RowId id = row_id(a.rows, i);
     const T* table = a.table + a.ids[i] * a.ldt;
-    const T* position = a.positions == nullptr ? nullptr : a.positions + id->position * a.ldp;
+    const T* position = a.positions == nullptr ? nullptr : a.positions + id.position * a.ldp;
     for (int64_t j = 0; j < cols; ++j) {
       const T value = static_cast<T>(a.factor) * table[j];
       y[i * ldy + j] = dropped(a.dropout, id, j, position == nullptr ? value : value + position[j]);
@@ -83,8 +83,8 @@ void embedding(const EmbeddingArgs<T>& a, T* y, int64_t ldy, int64_t count, int6
 
 // d_row += factor * dropout(dy) for columns [begin, end) of one row.
 template <class T>
-void embedding_grad_row(const EmbeddingArgs<T>& a, const RowId* id, const T* dy, T* d_row,
-                        int64_t begin, int64_t end) {
+void embedding_grad_row(const EmbeddingArgs<T>& a, RowId id, const T* dy, T* d_row, int64_t begin,
+                        int64_t end) {
   for (int64_t j = begin; j < end; ++j) {
     d_row[j] += static_cast<T>(a.factor) * dropped(a.dropout, id, j, dy[j]);
   }
@@ -95,8 +95,7 @@ void embedding_grad(const EmbeddingArgs<T>& a, const T* dy, int64_t lddy, T* d_t
                     bool first, int64_t count, int64_t cols) {
   if (first) std::fill(d_table, d_table + V * cols, T(0));
   for (int64_t i = 0; i < count; ++i) {
-    embedding_grad_row(a, row_or_null(a.rows, i, 1), dy + i * lddy, d_table + a.ids[i] * cols, 0,
-                       cols);
+    embedding_grad_row(a, row_id(a.rows, i), dy + i * lddy, d_table + a.ids[i] * cols, 0, cols);
   }
 }
 

@@ -31,6 +31,9 @@ struct RowId {
   uint32_t position = 0;
 };
 
+// That of row `row`. `ids` may be null where nothing asks which row it is, as without dropout.
+inline RowId row_id(const RowId* ids, int64_t row) { return ids == nullptr ? RowId{} : ids[row]; }
+
 // One sentence of a packed batch: `count` rows from `row` on; its first token stands at `position`.
 struct Segment {
   int64_t row = 0;

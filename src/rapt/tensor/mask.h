@@ -41,8 +41,6 @@ class Mask {
   // Both must allow a key.
   friend Mask operator&(const Mask& a, const Mask& b);
 
-  bool is_causal() const { return causal_; }
-
   // The mask in the kernels' words, for these sentences and H heads; throws Error (as `who`) where
   // a matrix does not fit. The result points into this mask.
   struct View {

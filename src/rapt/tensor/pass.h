@@ -48,7 +48,6 @@ class Pass {
   const std::string& path() const { return path_; }
 
   bool training() const { return options_.training; }
-  bool records() const { return options_.gradients != nullptr; }
 
   // A weight for an op: a leaf if this pass has gradients. The second form is rows [begin, begin +
   // count).

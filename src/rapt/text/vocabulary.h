@@ -103,8 +103,6 @@ class WordCounter {
   // Counts the words of a line; spellings of the special entries are not counted.
   void add(std::string_view line);
 
-  int64_t distinct() const { return static_cast<int64_t>(counts_.size()); }
-
   // Throws Error (config) where words would be left out and `unk` is off, or the options are
   // absurd.
   Vocabulary build(const VocabularyOptions& options = {}) const;
