@@ -187,8 +187,8 @@ Tensor EncoderDecoder::forward(const Tensor& source, const Rows& source_rows, co
   AttentionCapture capture;
   PassOptions with_capture = pass;
   with_capture.capture = &capture;
-  const Tensor logits = forward(source, source_rows, target, target_rows, Pass(with_capture),
-                                source_mask, target_mask);
+  Tensor logits = forward(source, source_rows, target, target_rows, Pass(with_capture), source_mask,
+                          target_mask);
   attentions = {};
   for (AttentionCapture::Entry& entry : capture.entries) {
     auto& kind = entry.path.starts_with("encoder.")         ? attentions.encoder

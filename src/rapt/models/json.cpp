@@ -150,7 +150,7 @@ std::string JsonObject::choice(std::string_view key,
                                std::initializer_list<std::string_view> choices) const {
   const auto found = state_->value.find(key);
   if (found != state_->value.end() && found->is_string()) {
-    const std::string value = found->get<std::string>();
+    auto value = found->get<std::string>();
     if (std::find(choices.begin(), choices.end(), value) != choices.end()) return value;
   }
   refuse(key, "one of " + listed(std::span(choices.begin(), choices.size())));

@@ -55,7 +55,7 @@ bool convert_one(From from, To& to) {
     to = from.byte;
     return from.byte <= 1;
   } else if constexpr (std::is_integral_v<From>) {
-    to = static_cast<To>(from);
+    to = static_cast<To>(+from);  // promoted: an int8 is a number, not a character
     return std::in_range<To>(from);
   } else if constexpr (std::is_same_v<From, double> && std::is_same_v<To, bf16>) {
     to = narrow_to_bf16(from);

@@ -46,8 +46,10 @@ double Schedule::at(int64_t now) const {
       return rate + (final_rate - rate) * way;
     case Decay::cosine:
       return final_rate + (rate - final_rate) * (1 + std::cos(std::numbers::pi * way)) / 2;
-    case Decay::step:
-      return rate * std::pow(factor, static_cast<double>((after - 1) / every));
+    case Decay::step: {
+      const int64_t drops = (after - 1) / every;
+      return rate * std::pow(factor, static_cast<double>(drops));
+    }
   }
   fail(ErrorKind::failure, "schedule: unknown decay");
 }

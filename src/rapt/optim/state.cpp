@@ -25,7 +25,7 @@ class Source {
     const auto found = tensors_.find(name);
     RAPT_CHECK(found != tensors_.end(), "optimizer state: expected a tensor {}, there is none",
                name);
-    const Tensor value = found->second;
+    Tensor value = found->second;
     RAPT_CHECK(value.defined() && value.shape() == shape && value.dtype() == dtype,
                "optimizer state: expected {} to be {} of {}, got {} of {}", name, shape.text(),
                dtype_name(dtype), value.shape().text(), dtype_name(value.dtype()));
@@ -76,7 +76,8 @@ void Optimizer::load_state(const std::vector<StateTensor>& state) {
     const Tensor value = parameters_[i].value();
     for (const std::string& kept : kept_) {
       loaded[i].kept.push_back(
-          source.take(name + "." + kept, value.shape(), value.dtype()).contiguous_copy());
+          source.take(fmt::format("{}.{}", name, kept), value.shape(), value.dtype())
+              .contiguous_copy());
     }
   }
   source.check_empty();
