@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
 #include "cli/output.h"
@@ -88,7 +89,7 @@ void draw(const decode::Translator& t, const std::vector<int32_t>& source,
          "target", "target");
   layers("cross", "Cross-attention", attentions.cross, target_words, source_words, "target",
          "source");
-  if (!globals.quiet && is_terminal()) {
+  if (!globals.quiet && !is_json(globals) && is_terminal()) {
     const auto maps = show::head_maps(attentions.cross.back(), 0, target_words, source_words);
     const auto color = wants_color(globals) ? show::TerminalColor::full : show::TerminalColor::none;
     message(show::to_terminal(std::span(maps).first(1), {.color = color}));
@@ -99,17 +100,21 @@ int demo(const Options& options, const Globals& globals) {
   const std::filesystem::path out = options.out;
   decode::check_model_folder(out / "model");
   const decode::Translator t = make_translator(options, globals.seed);
+  const int64_t parameters = nn::count_parameters(*t.model);
   say(globals,
-      fmt::format("{} parameters, {} sentences, {} spelling", nn::count_parameters(*t.model),
-                  std::size(kSources), options.official ? "official" : "hand-built"));
+      fmt::format("{} parameters, {} sentences, {} spelling", parameters, std::size(kSources),
+                  options.official ? "official" : "hand-built"),
+      {{"parameters", parameters}, {"pairs", std::size(kSources)}});
   learn(t, options, globals);
   decode::save_translator(t, out / "model");
   const std::vector<int32_t> source = t.source.encode(kSources[1], "demo");
   const std::vector<std::vector<int32_t>> sentences = {source};
   const decode::Decoded result = decode::greedy(*t.model, sentences).front();
   draw(t, source, result.ids, out / "attention", globals);
-  say(globals, fmt::format("least margin between the best and the second logit of a step: {:.2f}",
-                           result.margin));
+  say(globals,
+      fmt::format("least margin between the best and the second logit of a step: {:.2f}",
+                  result.margin),
+      {{"margin", result.margin}});
   say(globals,
       fmt::format("wrote {} and {}", (out / "model").string(), (out / "attention").string()));
   say(globals, fmt::format("{} ->", kSources[1]));

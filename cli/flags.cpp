@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <string_view>
 
 #include "rapt/base/check.h"
@@ -37,6 +39,17 @@ CLI::Validator number(const char* what, bool (*fits)(double)) {
   });
 }
 
+// "a, b or c" where `last` is "or".
+std::string listed(std::span<const std::string> values, std::string_view last) {
+  if (values.size() == 1) return values.front();
+  return fmt::format("{} {} {}", fmt::join(values.first(values.size() - 1), ", "), last,
+                     values.back());
+}
+
+std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
 // Flags and verbs of `app` and of what it falls through to.
 std::vector<std::string> known_names(const CLI::App* app) {
   std::vector<std::string> all;
@@ -44,26 +57,73 @@ std::vector<std::string> known_names(const CLI::App* app) {
     for (const CLI::Option* option : app->get_options()) {
       for (const std::string& name : option->get_lnames()) all.push_back("--" + name);
     }
-    for (const CLI::App* verb : app->get_subcommands([](const CLI::App*) { return true; }))
-      all.push_back(verb->get_name());
+    for (const CLI::App* verb : verbs_of(*app)) all.push_back(verb->get_name());
   }
   return all;
+}
+
+// What a verb needs and was not given: "--out DIR", or "DIR" without a flag; "" if it has all.
+std::string missing(const CLI::App& verb) {
+  std::vector<std::string> all;
+  std::string description;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    const bool typed = option->get_type_name() != "TEXT";  // the parser's word for any text
+    const std::string type = typed ? option->get_type_name() : option->get_single_name();
+    all.push_back(option->get_positional() ? type : fmt::format("{} {}", option->get_name(), type));
+    description = option->get_description();
+  }
+  if (all.empty()) return "";
+  if (all.size() > 1 || description.empty()) return listed(all, "and");
+  return fmt::format("{} ({:c}{})", all.front(), std::tolower(description.front()),
+                     description.substr(1));
 }
 
 std::string unknown(const CLI::App& app, const CLI::App& verb, const std::string& argument) {
   const bool is_flag = argument.starts_with("-");
   const std::string name = is_flag ? argument.substr(0, argument.find('=')) : argument;
-  std::string line = fmt::format("unknown {} {}",
-                                 is_flag         ? "flag"
-                                 : &verb == &app ? "verb"
+  const bool is_verb = !is_flag && &verb == &app;
+  const std::string line = fmt::format("unknown {} {}",
+                                       is_flag   ? "flag"
+                                       : is_verb ? "verb"
                                                  : "argument",
-                                 name);
-  if (!is_flag && &verb != &app) return line;
+                                       name);
+  if (!is_flag && !is_verb) {
+    const std::string needed = missing(verb);
+    return needed.empty() ? line : fmt::format("{}; expected {}", line, needed);
+  }
   std::vector<std::string> known = known_names(&verb);
+  if (is_verb && std::find(known.begin(), known.end(), "--" + name) != known.end())
+    return fmt::format("{}; did you mean --{}?", line, name);
   std::erase_if(known, [&](const std::string& k) { return k.starts_with("-") != is_flag; });
   const std::vector<std::string_view> views(known.begin(), known.end());
   const std::string near = models::nearest(name, views);
   return near.empty() ? line : fmt::format("{}; did you mean {}?", line, near);
+}
+
+// "--out: expected DIR after it, got nothing" for "--out: 1 required DIR missing".
+std::string without_value(const std::string& message) {
+  const std::string_view required = ": 1 required ", end = " missing";
+  const size_t at = message.find(required);
+  if (at == std::string::npos || !message.ends_with(end)) return message;
+  const size_t type = at + required.size();
+  return fmt::format("{}: expected {} after it, got nothing", message.substr(0, at),
+                     message.substr(type, message.size() - end.size() - type));
+}
+
+// "RAPT_THREADS: expected ..." for "--threads: expected ..." where the environment gave the value.
+std::string with_variable(const CLI::App& app, const std::vector<std::string>& arguments,
+                          const std::string& message) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string flag = option->get_name(), variable = option->get_envname();
+    if (variable.empty() || !message.starts_with(flag + ":")) continue;
+    const bool given =
+        std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+          return argument == flag || argument.starts_with(flag + "=");
+        });
+    if (!given) return variable + message.substr(flag.size());
+  }
+  return message;
 }
 
 }  // namespace
@@ -90,9 +150,11 @@ CLI::Validator fraction() {
 CLI::Validator one_of(std::vector<std::string> values) {
   return check([values = std::move(values)](std::string& text) {
     if (std::find(values.begin(), values.end(), text) != values.end()) return std::string();
-    return expected(fmt::format("{}", fmt::join(values, ", ")), text);
+    return expected(listed(values, "or"), text);
   });
 }
+
+CLI::Validator yes_or_no() { return one_of({"1", "0", "true", "false"}); }
 
 CLI::Validator size_text() {
   return check([](std::string& text) -> std::string {
@@ -124,7 +186,8 @@ const CLI::App& chosen(const CLI::App& app) {
   return verbs.empty() ? app : *verbs.front();
 }
 
-std::string describe(const CLI::App& app, const CLI::ParseError& error) {
+std::string describe(const CLI::App& app, const std::vector<std::string>& arguments,
+                     const CLI::ParseError& error) {
   const CLI::App& verb = chosen(app);
   const std::string who = &verb == &app ? "" : verb.get_name() + ": ";
   // A misspelt flag often leaves another one missing: the misspelling is what helps.
@@ -133,8 +196,14 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error) {
                                  [](const std::string& text) { return text.starts_with("-"); });
   if (flag != extras.end()) return who + unknown(app, verb, *flag);
   if (!extras.empty()) return who + unknown(app, verb, extras.front());
-  if (&verb == &app && error.get_name() == "RequiredError") return "expected a verb, got none";
-  return who + error.what();
+  if (error.get_name() == "RequiredError") {
+    if (&verb != &app) return fmt::format("{}expected {}", who, missing(verb));
+    std::vector<std::string> verbs;
+    for (const CLI::App* known : verbs_of(app)) verbs.push_back(known->get_name());
+    return fmt::format("expected a verb: {}", listed(verbs, "or"));
+  }
+  if (error.get_name() == "ArgumentMismatch") return who + without_value(error.what());
+  return who + with_variable(app, arguments, error.what());
 }
 
 }  // namespace rapt::cli

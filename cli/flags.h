@@ -16,14 +16,17 @@ CLI::Validator whole(int64_t low, int64_t high = std::numeric_limits<int64_t>::m
 CLI::Validator number_above_zero();
 CLI::Validator fraction();  // a number in [0, 1)
 CLI::Validator one_of(std::vector<std::string> values);
+CLI::Validator yes_or_no();  // of a flag without a value, for its variable in the environment
 CLI::Validator size_text();  // what parse_size takes
 
 // "64M", "2G", "500000" as bytes; throws Error (usage) otherwise.
 int64_t parse_size(const std::string& text);
 
 // What to say about a command line that `error` refused: one line that names a flag or verb that
-// does not exist, and the nearest that does.
-std::string describe(const CLI::App& app, const CLI::ParseError& error);
+// does not exist, and the nearest that does. A bad value that no flag of `arguments` gave is the
+// environment's, and its variable is named.
+std::string describe(const CLI::App& app, const std::vector<std::string>& arguments,
+                     const CLI::ParseError& error);
 
 // The verb that was given, or the program.
 const CLI::App& chosen(const CLI::App& app);

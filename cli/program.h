@@ -19,8 +19,9 @@ struct Globals {
   uint64_t seed = 0;
   bool quiet = false;
   bool verbose = false;
-  std::string progress = "auto";  // auto, bar, plain, none
-  std::string color = "auto";     // auto, always, never
+  std::string log_format = "text";  // text, json
+  std::string progress = "auto";    // auto, bar, plain, none
+  std::string color = "auto";       // auto, always, never
 };
 
 // A verb adds its flags to `app` and sets what runs after parsing: a function that returns the exit

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "cli/output.h"
 
@@ -18,13 +19,38 @@ int terminal_width() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+double tokens_per_second(const train::Progress& p) {
+  return p.seconds > 0 ? static_cast<double>(p.tokens) / p.seconds : 0;
+}
+
+double seconds_left(const train::Progress& p) {
+  if (p.step == 0) return 0;
+  return p.seconds / static_cast<double>(p.step) * static_cast<double>(p.steps - p.step);
+}
+
 std::string numbers(const train::Progress& p) {
-  const double speed = p.seconds > 0 ? static_cast<double>(p.tokens) / p.seconds : 0;
-  const double left =
-      p.step > 0 ? p.seconds / static_cast<double>(p.step) * static_cast<double>(p.steps - p.step)
-                 : 0;
   return fmt::format("epoch {:>{}}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", p.epoch,
-                     std::to_string(p.epochs).size(), p.epochs, p.loss, speed, duration(left));
+                     std::to_string(p.epochs).size(), p.epochs, p.loss, tokens_per_second(p),
+                     duration(seconds_left(p)));
+}
+
+// To the millisecond, or the thousandth of a token.
+double rounded(double value) { return std::round(value * 1000) / 1000; }
+
+Fields fields(const train::Progress& p) {
+  return {{"epoch", p.epoch},
+          {"epochs", p.epochs},
+          {"batch", p.batch},
+          {"batches", p.batches},
+          {"step", p.step},
+          {"steps", p.steps},
+          {"loss", p.loss},
+          {"last_loss", p.last_loss},
+          {"learning_rate", p.rate},
+          {"tokens", p.tokens},
+          {"tokens_per_s", rounded(tokens_per_second(p))},
+          {"seconds", rounded(p.seconds)},
+          {"seconds_left", rounded(seconds_left(p))}};
 }
 
 // As much of a bar as fits beside `taken` columns, with the space after it.
@@ -45,9 +71,11 @@ std::string duration(double seconds) {
   return fmt::format("{:02}:{:02}", s / 60, s % 60);
 }
 
-ProgressPrinter::ProgressPrinter(const Globals& globals) {
+ProgressPrinter::ProgressPrinter(const Globals& globals) : globals_(globals) {
   if (globals.quiet || globals.progress == "none") {
     kind_ = Kind::none;
+  } else if (is_json(globals)) {
+    kind_ = Kind::plain;
   } else if (globals.progress == "bar" || (globals.progress == "auto" && is_terminal())) {
     kind_ = Kind::bar;
   }
@@ -70,7 +98,7 @@ void ProgressPrinter::report(const train::Progress& progress) {
 void ProgressPrinter::draw(const train::Progress& progress, bool epoch_ended) {
   std::string line = numbers(progress);
   if (kind_ == Kind::plain) {
-    message(line + "\n");
+    say(globals_, line, fields(progress));
     return;
   }
   // A line that is wider than the terminal could not be drawn over.

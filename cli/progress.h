@@ -1,4 +1,4 @@
-// How far a run is: a bar on a terminal, plain lines elsewhere.
+// How far a run is: a bar on a terminal, plain lines elsewhere, objects with --log-format json.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace rapt::cli {
 
-// One line an epoch stays. In between, the bar moves ten times a second; plain lines come every
+// One line an epoch stays. In between, the bar moves ten times a second; other lines come every
 // half minute.
 class ProgressPrinter {
  public:
@@ -25,6 +25,7 @@ class ProgressPrinter {
   enum class Kind { none, plain, bar };
   void draw(const train::Progress& progress, bool epoch_ended);
 
+  const Globals& globals_;
   Kind kind_ = Kind::plain;
   bool drawn_ = false;  // an unfinished line stands on the terminal
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();

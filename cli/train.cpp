@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
 #include "cli/interrupt.h"
@@ -50,6 +51,23 @@ data::PairCorpus read_corpus(const Options& options, data::PairVocabularies& wor
                           options.recipe.pairs(lines));
 }
 
+void describe(const data::PairCorpus& corpus, const data::PairVocabularies& words,
+              const Globals& globals) {
+  say(globals,
+      fmt::format("{} pairs ({} with an empty side and {} too long left out), "
+                  "vocabularies of {} and {} entries",
+                  corpus.size(), corpus.empty_pairs, corpus.too_long_pairs, words.source.size(),
+                  words.target.size()),
+      {{"pairs", corpus.size()},
+       {"empty_pairs", corpus.empty_pairs},
+       {"too_long_pairs", corpus.too_long_pairs},
+       {"source_vocabulary", words.source.size()},
+       {"target_vocabulary", words.target.size()}});
+  if (corpus.replaced > 0)
+    say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", corpus.replaced),
+        {{"replaced", corpus.replaced}});
+}
+
 int train(Options options, const Globals& globals) {
   train::Recipe& recipe = options.recipe;
   recipe.model.num_encoder_layers = recipe.model.num_decoder_layers = options.layers;
@@ -59,16 +77,14 @@ int train(Options options, const Globals& globals) {
   decode::check_model_folder(options.out);
   data::PairVocabularies words;
   const data::PairCorpus corpus = read_corpus(options, words);
-  say(globals, fmt::format("{} pairs ({} with an empty side and {} too long left out), "
-                           "vocabularies of {} and {} entries",
-                           corpus.size(), corpus.empty_pairs, corpus.too_long_pairs,
-                           words.source.size(), words.target.size()));
-  if (corpus.replaced > 0)
-    say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", corpus.replaced));
+  describe(corpus, words, globals);
   const decode::Translator translator = train::make_translator(recipe, std::move(words));
   if (recipe.fit.batches.tokens == 0) recipe.fit.batches.tokens = train::batch_tokens(corpus);
-  say(globals, fmt::format("{} parameters, steps of at most {} tokens",
-                           nn::count_parameters(*translator.model), recipe.fit.batches.tokens));
+  const int64_t parameters = nn::count_parameters(*translator.model);
+  say(globals,
+      fmt::format("{} parameters, steps of at most {} tokens", parameters,
+                  recipe.fit.batches.tokens),
+      {{"parameters", parameters}, {"batch_tokens", recipe.fit.batches.tokens}});
   const Interrupt interrupt;
   recipe.fit.stop = [&] { return interrupt.signal() != 0; };
   {
@@ -78,7 +94,8 @@ int train(Options options, const Globals& globals) {
   }
   const int stopped_by = interrupt.signal();
   decode::save_translator(translator, options.out);
-  say(globals, fmt::format("{}wrote {}", stopped_by == 0 ? "" : "stopped early; ", options.out));
+  say(globals, fmt::format("{}wrote {}", stopped_by == 0 ? "" : "stopped early; ", options.out),
+      {{"folder", options.out}, {"stopped_early", stopped_by != 0}});
   return stopped_by == 0 ? 0 : 128 + stopped_by;
 }
 
@@ -99,7 +116,8 @@ void add_model_flags(CLI::App& verb, Options& options) {
   size("--layers", options.layers, 0, limits.layers, "Encoder layers, and decoder layers");
   size("--max-len", model.max_len, 2, limits.positions,
        "The most words of a sentence; pairs with longer ones are left out");
-  verb.add_option("--dropout", options.dropout, "In [0, 1)")
+  verb.add_option("--dropout", options.dropout,
+                  "Share of the elements that are dropped in training, in [0, 1)")
       ->type_name("P")
       ->check(fraction())
       ->capture_default_str();
@@ -125,7 +143,8 @@ void add_learning_flags(CLI::App& verb, Options& options) {
       ->type_name("RATE")
       ->check(number_above_zero())
       ->capture_default_str();
-  verb.add_option("--label-smoothing", recipe.fit.label_smoothing, "In [0, 1)")
+  verb.add_option("--label-smoothing", recipe.fit.label_smoothing,
+                  "Share of the probability that is spread over all words, in [0, 1)")
       ->type_name("P")
       ->check(fraction())
       ->capture_default_str();

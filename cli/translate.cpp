@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
 #include "cli/output.h"
@@ -86,26 +87,28 @@ int translate(Options options, const Globals& globals) {
   if (isatty(STDIN_FILENO) == 1) options.translate.batch = 1;  // whoever types wants an answer
   Pictures pictures(translator, options.attention);
   int64_t refused = 0;
-  decode::translate_lines(translator, reader, options.translate,
-                          [&](const decode::Translation& translation) {
-                            if (!translation.refused.empty()) {
-                              complain(translation.refused);
-                              ++refused;
-                            }
-                            if (options.scores)
-                              print(fmt::format("{:.6f}\t", translation.decoded.score));
-                            print(translation.text + "\n");
-                            flush_results();
-                            if (!options.attention.empty()) pictures.add(translation);
-                          });
+  decode::translate_lines(
+      translator, reader, options.translate, [&](const decode::Translation& translation) {
+        if (!translation.refused.empty()) {
+          log(globals, Level::warning, translation.refused, {{"line", translation.line}});
+          ++refused;
+        }
+        if (options.scores) print(fmt::format("{:.6f}\t", translation.decoded.score));
+        print(translation.text + "\n");
+        flush_results();
+        if (!options.attention.empty()) pictures.add(translation);
+      });
   if (std::ferror(stdin) != 0)  // which std::cin takes for the end
     fail(ErrorKind::data, "stdin: reading fails after line {}", reader.number());
   pictures.finish();
   if (reader.replaced() > 0)
-    say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", reader.replaced()));
+    say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", reader.replaced()),
+        {{"replaced", reader.replaced()}});
   if (refused > 0)
-    say(globals, fmt::format("{} of {} lines were not translated; their lines are empty", refused,
-                             reader.number()));
+    say(globals,
+        fmt::format("{} of {} lines were not translated; their lines are empty", refused,
+                    reader.number()),
+        {{"refused", refused}, {"lines", reader.number()}});
   return refused == 0 ? 0 : static_cast<int>(ErrorKind::data);
 }
 
@@ -138,7 +141,7 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
       ->check(one_of({"strict", "replace"}))
       ->capture_default_str();
   verb->footer(
-      "Prints one line for each line of the input, also for empty ones. A line that cannot be "
+      "Prints one line for each line of standard input, also for empty ones. A line that cannot be "
       "translated (an unknown word,\n"
       "more words than the model has positions, bad UTF-8) is named on stderr and gives an empty "
       "line; the exit code is then 5.\n"

@@ -3,10 +3,9 @@
 
     tools/check_readme.py [PAGE]
 
-Runs the lines of fenced `sh` blocks that begin with `build/rapt`, in the project's folder, with
-their redirections; what they write under /tmp/rapt stays there. Lines that begin with other commands
-(./run, cmake) are for the reader's machine, and `./run check` is itself one of them. Exit 1 at the
-first command that fails.
+Runs every line of the fenced `sh` blocks that use `build/rapt`, in the project's folder, with their
+redirections; what they write under /tmp/rapt stays there. Other blocks (./run, cmake) are for the
+reader's machine, and `./run check` is itself one of them. Exit 1 at the first command that fails.
 """
 
 import pathlib
@@ -19,8 +18,10 @@ TOP = pathlib.Path(__file__).parent.parent
 
 def commands(page):
     for block in re.findall(r"^```sh\b.*?\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        if "build/rapt " not in block:
+            continue
         for line in block.replace("\\\n", " ").splitlines():
-            if "build/rapt " in line and not line.lstrip().startswith("#"):
+            if line.strip() and not line.lstrip().startswith("#"):
                 yield line.strip()
 
 

@@ -10,6 +10,7 @@
 #include "rapt/data/batches.h"
 #include "rapt/data/pairs.h"
 #include "rapt/decode/greedy.h"
+#include "rapt/decode/translator.h"
 #include "rapt/models/checkpoint.h"
 #include "rapt/models/encoder_decoder.h"
 #include "rapt/models/layout.h"
@@ -49,4 +50,5 @@
 #include "rapt/text/lines.h"
 #include "rapt/text/vocabulary.h"
 #include "rapt/text/words.h"
+#include "rapt/train/recipe.h"
 #include "rapt/train/seq2seq.h"

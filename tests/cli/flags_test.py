@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
+import struct
 import subprocess
 import unittest
 
-from program import CLEAN, PROGRAM, TestCase, rapt
+from program import CLEAN, PROGRAM, SOURCE_TEXT, TARGET_TEXT, TestCase, rapt, safetensors_file
 
 VERBS = ["demo", "train", "translate", "inspect", "forward", "bench"]
 
@@ -25,6 +27,15 @@ class Help(unittest.TestCase):
                 self.assertEqual((result.code, result.err), (0, ""))
                 self.assertIn(f"Usage: rapt {verb}", result.out)
                 self.assertRegex(result.out, rf"Examples?:\n.*rapt {verb}")
+                self.assertIn("Flags of every verb", result.out)
+
+    def test_every_global_flag_is_explained(self):
+        shown = rapt("--help").out
+        for flag in ("--threads N", "--isa NAME", "--max-memory SIZE", "--profile", "--seed N", "--quiet", "-v,--verbose",
+                     "--log-format HOW", "--progress HOW", "--color WHEN", "--version"):
+            self.assertIn(f"  {flag}", shown)
+        for name in ("THREADS", "ISA", "MAX_MEMORY", "PROFILE", "SEED", "QUIET", "VERBOSE", "LOG_FORMAT", "PROGRESS", "COLOR"):
+            self.assertIn(f"RAPT_{name}", shown)
 
     def test_version(self):
         for arguments in (["--version"], ["train", "--version"]):
@@ -48,11 +59,17 @@ class WrongUsage(TestCase):
         self.assertNotIn("mean", result.err)
 
     def test_what_is_missing_or_too_much_is_named(self):
-        self.assert_fails(rapt(), 2, "verb")
-        self.assert_fails(rapt("translate"), 2, "folder")
-        self.assert_fails(rapt("train", "--source", "a"), 2, "--target")
-        self.assert_fails(rapt("demo", "here"), 2, "here")
-        self.assert_fails(rapt("demo", "--out"), 2, "--out")
+        self.assert_fails(rapt(), 2, "expected a verb: demo, train, ")
+        self.assert_fails(rapt("translate"), 2, "translate: expected DIR (a model folder, as train writes it)")
+        self.assert_fails(rapt("train"), 2, "train: expected --source FILE, --target FILE and --out DIR")
+        self.assert_fails(rapt("train", "--source", "a", "--target", "b"), 2, "expected --out DIR (the model folder")
+        self.assert_fails(rapt("train", "a", "b"), 2, "unknown argument a; expected --source FILE, --target FILE")
+        self.assert_fails(rapt("demo", "here"), 2, "demo: unknown argument here")
+        self.assert_fails(rapt("demo", "--out"), 2, "--out: expected DIR after it, got nothing")
+
+    def test_a_verb_that_is_a_flag_is_told_so(self):
+        self.assert_fails(rapt("help"), 2, "did you mean --help?")
+        self.assert_fails(rapt("version"), 2, "did you mean --version?")
 
     def test_a_bad_value_is_2_and_names_flag_and_value(self):
         train = ["train", "--source", "a", "--target", "b", "--out", "c"]
@@ -99,7 +116,19 @@ class Globals(TestCase):
         told = {"RAPT_THREADS": "1"}
         self.assertIn("1 threads", rapt("-v", "inspect", model, env=told).err)
         self.assertIn("2 threads", rapt("-v", "inspect", model, "--threads", "2", env=told).err)
-        self.assert_fails(rapt("inspect", model, env={"RAPT_THREADS": "many"}), 2, "many")
+        self.assertEqual(self.train(env={"RAPT_QUIET": "1"}).err, "")
+        self.assertIn("operation", self.train("--quiet", env={"RAPT_PROFILE": "true"}).err)
+        self.assertIn("2 threads", rapt("inspect", model, "--threads", "2", env={"RAPT_VERBOSE": "1"}).err)
+
+    def test_a_bad_value_in_the_environment_names_the_variable(self):
+        for name, value in (("THREADS", "many"), ("ISA", "avx9"), ("MAX_MEMORY", "3Q"), ("SEED", "-1"), ("PROFILE", "maybe"),
+                            ("QUIET", "maybe"), ("VERBOSE", "maybe"), ("LOG_FORMAT", "xml"), ("PROGRESS", "fast"),
+                            ("COLOR", "red")):
+            with self.subTest(name):
+                self.assert_fails(rapt("inspect", "m", env={f"RAPT_{name}": value}), 2, f"RAPT_{name}: expected ", value)
+        self.assert_fails(rapt("inspect", "m", "--threads", "0", env={"RAPT_THREADS": "many"}), 2, "--threads: ", '"0"')
+
+    def test_memory_may_be_bounded_by_the_environment(self):
         self.assert_fails(rapt("demo", "--out", self.folder / "d", "--quiet", env={"RAPT_MAX_MEMORY": "20M"}), 7, "20.0 MiB")
 
     def test_quiet_leaves_results_and_errors(self):
@@ -115,8 +144,24 @@ class Globals(TestCase):
 
     def test_profile_is_a_table_on_stderr(self):
         result = self.train("--profile")
-        self.assertRegex(result.err, r"(?m)^operation +calls +ms +GFLOP/s +GB/s$")
-        self.assertRegex(result.err, r"(?m)^linear +\d+ +[\d.]+ +[\d.]+ +[\d.]+$")
+        self.assert_profile(result, "linear", "linear dw", "attention backward", "optimizer")
+
+    def assert_profile(self, result, *operations):
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.err, r"(?m)^operation +calls +ms +GFLOP +GB +GFLOP/s +GB/s$")
+        for name in operations:
+            self.assertRegex(result.err, rf"(?m)^{name} +\d+ +[\d.]+( +([\d.]+|-)){{4}}$")
+
+    def test_every_verb_that_computes_has_a_profile(self):
+        model = self.model()
+        self.assert_profile(rapt("translate", model, "--profile", stdin="a b\n"), "linear", "attention", "log_softmax")
+        self.assert_profile(rapt("bench", "toy", "--steps", "1", "--profile"), "linear dx", "attention backward")
+        demo = rapt("demo", "--epochs", "1", "--out", self.folder / "demo", "--profile")
+        self.assert_profile(demo, "linear dx", "attention backward", "embedding")
+        tensors = {name: ("I64", [1, 2], struct.pack("<2q", 1, 2)) for name in ("src", "tgt")}
+        safetensors_file.write(self.folder / "in.safetensors", tensors)
+        run = rapt("forward", model, "--in", self.folder / "in.safetensors", "--out", self.folder / "out.safetensors", "--profile")
+        self.assert_profile(run, "linear", "attention", "embedding")
 
     def test_the_seed_decides_the_weights(self):
         weights = []
@@ -128,6 +173,16 @@ class Globals(TestCase):
     def test_an_instruction_set_can_be_asked_for(self):
         model = self.model()
         self.assertIn(", scalar", rapt("-v", "inspect", model, "--isa", "scalar").err)
+
+    def test_an_instruction_set_binds_oneDNN_too(self):
+        for name, theirs in (("scalar", "Intel SSE4.1"), ("sse4", "Intel SSE4.1"), ("avx2", "Intel AVX2")):
+            with self.subTest(name):
+                result = self.train("--isa", name, "--d-model", "64", "--batch-tokens", "4096",
+                                    source=SOURCE_TEXT * 200, target=TARGET_TEXT * 200, env={"DNNL_VERBOSE": "1"})
+                if name == "avx2" and result.code != 0:
+                    self.assertIn("has at most", result.err)
+                    self.skipTest("this CPU has no AVX2")
+                self.assertEqual(re.findall(r"(?m)^onednn_verbose,info,cpu,isa:(.*)$", result.out), [theirs], result)
 
 
 class Streams(TestCase):

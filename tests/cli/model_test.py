@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import resource
 import struct
 import subprocess
@@ -76,6 +77,13 @@ class BadModel(TestCase):
         self.refused("model.safetensors")
         self.config.unlink()
         self.refused("config.json")
+
+    def test_a_folder_with_a_model_in_it_is_told_so(self):
+        (self.folder / "demo").mkdir()
+        self.refused("no config.json in it", model=self.folder / "demo")
+        shutil.copytree(self.trained, self.folder / "demo" / "model")
+        self.refused(f"did you mean {self.folder / 'demo' / 'model'}?", model=self.folder / "demo",
+                     verbs=("translate", "inspect", "forward"))
 
     def test_a_folder_in_a_files_place(self):
         self.weights.unlink()

@@ -1,6 +1,7 @@
 """What the program shows on a terminal, and only there: a bar, colors, a heat map."""
 
 import fcntl
+import json
 import os
 import pty
 import struct
@@ -60,6 +61,11 @@ class Terminal(TestCase):
             self.assertIn("\nepoch 3/3", sent)
             self.assertNotIn("█", sent)
             self.assertNotIn("\x1b", sent)
+
+    def test_objects_where_asked_for_even_with_a_bar(self):
+        for sent in (self.train("--log-format", "json", "--progress", "bar")[2],
+                     self.on_terminal("demo", "--epochs", "1", "--out", self.folder / "demo", "--log-format", "json")[2]):
+            self.assertIn("epoch", [key for line in sent.splitlines() for key in json.loads(line)])
 
     def test_nothing_where_asked_for(self):
         self.assertNotIn("epoch", self.train("--progress", "none")[2])

@@ -1,9 +1,9 @@
-"""Installs the build into an empty folder; a project of its own finds it there, builds and runs."""
+"""Installs the build into an empty folder; the README's example finds it there, builds and runs."""
 
 import importlib.util
 import os
 import pathlib
-import shutil
+import re
 import subprocess
 import tempfile
 import unittest
@@ -22,6 +22,14 @@ def run(*command):
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, command))} failed:\n{done.stdout}")
     return done.stdout
+
+
+def readme(language):
+    """The README's one block in this language."""
+    page = (TOP / "README.md").read_text()
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 1, f"{len(blocks)} blocks of {language}"
+    return blocks[0]
 
 
 def cache_entry(name):
@@ -55,7 +63,11 @@ class Consumer(unittest.TestCase):
 
     def test_a_project_finds_builds_and_runs_what_is_installed(self):
         source, build = self.work / "source", self.work / "build"
-        shutil.copytree(TOP / "tests/house/consumer", source)
+        source.mkdir()
+        # Every installed header is included beside what the example needs.
+        (source / "CMakeLists.txt").write_text(
+            readme("cmake") + "target_sources(hello PRIVATE headers.cpp)\n")
+        (source / "hello.cpp").write_text(readme("cpp"))
         (source / "headers.cpp").write_text(
             "".join(f"#include <{name}>\n" for name in self.installed))
         run("cmake", "-G", "Ninja", "-S", source, "-B", build,
@@ -67,7 +79,7 @@ class Consumer(unittest.TestCase):
             self.assertNotIn(str(TOP), file.read_text(), f"{file.name} points into the source tree")
         run("cmake", "--build", build)
         # It runs, and the library's error names the folder and carries the exit code of a model.
-        done = subprocess.run([build / "consumer", "no-such-model"], capture_output=True, text=True)
+        done = subprocess.run([build / "hello", "no-such-model", "a sentence"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn("no-such-model", done.stderr)
 

@@ -234,8 +234,9 @@ class Layout {
   void draw_cells(const Panel& panel, double x, double y) {
     const size_t C = panel.columns.labels.size();
     for (size_t i = 0; i < panel.map->values.size(); ++i) {
-      const double left = x + static_cast<double>(i % C) * sizes_.cell;
-      const double top = y + static_cast<double>(i / C) * sizes_.cell;
+      const size_t row = i / C, column = i % C;
+      const double left = x + static_cast<double>(column) * sizes_.cell;
+      const double top = y + static_cast<double>(row) * sizes_.cell;
       const float value = panel.map->values[i];
       const Color color = viridis((value - options_.low) / (options_.high - options_.low));
       const double side = sizes_.cell - sizes_.gap;
