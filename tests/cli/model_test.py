@@ -2,8 +2,8 @@
 
 import json
 import os
-import shutil
 import resource
+import shutil
 import struct
 import subprocess
 import unittest
