@@ -23,23 +23,6 @@ void copy_elements(Tensor to, const Tensor& from) {
   std::memcpy(to.raw(), from.raw(), static_cast<size_t>(from.numel() * size_of(from.dtype())));
 }
 
-// Throws Error (model) where a folder is no model's, and names the one in it that is.
-void expect_model(const std::filesystem::path& folder) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const auto missing = [&](const fs::path& path) {
-    return fs::status(path, ignored).type() == fs::file_type::not_found;
-  };
-  if (!missing(folder / kConfigFile)) return;
-  const fs::path inside = folder / "model";
-  fail(ErrorKind::model, "{}: expected a model folder with {} and {}; {}{}", folder.string(),
-       kConfigFile, kWeightsFile,
-       missing(folder)                        ? "it does not exist"
-       : fs::is_regular_file(folder, ignored) ? "it is a file"
-                                              : fmt::format("there is no {} in it", kConfigFile),
-       missing(inside / kConfigFile) ? "" : fmt::format("; did you mean {}?", inside.string()));
-}
-
 Named by_name(const nn::Module& model, std::vector<std::string>& order) {
   Named named;
   for (NamedParameter& p : nn::parameters(model)) {
@@ -201,6 +184,22 @@ std::string config_text(const EncoderDecoderConfig& c) {
   j["end_id"] = c.end_id;
   if (c.unk_id) j["unk_id"] = *c.unk_id;
   return j.dump(2) + "\n";
+}
+
+void expect_model(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const auto missing = [&](const fs::path& path) {
+    return fs::status(path, ignored).type() == fs::file_type::not_found;
+  };
+  if (!missing(folder / kConfigFile)) return;
+  const fs::path inside = folder / "model";
+  fail(ErrorKind::model, "{}: expected a model folder with {} and {}; {}{}", folder.string(),
+       kConfigFile, kWeightsFile,
+       missing(folder)                        ? "it does not exist"
+       : fs::is_regular_file(folder, ignored) ? "it is a file"
+                                              : fmt::format("there is no {} in it", kConfigFile),
+       missing(inside / kConfigFile) ? "" : fmt::format("; did you mean {}?", inside.string()));
 }
 
 EncoderDecoderConfig read_config(const std::filesystem::path& folder) {

@@ -23,8 +23,12 @@ inline constexpr const char* kModelType = "rapt.EncoderDecoder";  // of config.j
 // config.json as text, every field in it.
 std::string config_text(const EncoderDecoderConfig& config);
 
-// Throws Error (model): a missing or malformed file, another model_type, an unknown key (naming the
-// nearest), a value that is out of range or contradicts another.
+// Throws Error (model) where a folder is no model's, for want of config.json, and names the folder
+// in it that is one.
+void expect_model(const std::filesystem::path& folder);
+
+// Throws Error (model): as expect_model, a malformed file, another model_type, an unknown key
+// (naming the nearest), a value that is out of range or contradicts another.
 EncoderDecoderConfig read_config(const std::filesystem::path& folder);
 
 // A model with the weights of its folder. `dtype`: that of the parameters; without it f64 where all

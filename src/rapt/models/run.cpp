@@ -148,6 +148,7 @@ NamedTensors run_folder(const std::filesystem::path& folder, const std::filesyst
                         const std::string& arguments, RunOptions options) {
   const JsonObject given = JsonObject::parse(arguments, "--args", {}, ErrorKind::usage);
   const NamedTensors tensors = read_inputs(inputs);
+  expect_model(folder);
   const JsonObject config = JsonObject::read(folder / kConfigFile);
   const std::string type = config.text("model_type");
   if (is_torch_model_type(type)) {
