@@ -42,14 +42,17 @@ TYPED_TEST(AttentionBits, TheSameRunGivesTheSameBits) {
 
 TYPED_TEST(AttentionBits, QueryTilesDoNotMatter) {
   const AttentionShape shape{.queries = {300, 13}, .keys = {300, 290}, .H = 1, .Dk = 12, .Dv = 33};
-  for (const bool causal : {false, true}) {
+  for (const int way : {0, 1, 2, 3}) {
+    const bool causal = way % 2 == 1, split = way >= 2;
     AttentionProblem<TypeParam> want(shape);
+    want.args.split = split;
     want.args.mask.causal = causal;
     want.add_bias(0);
     want.args.dropout = {.probability = 0.1, .key = {1, 2}};
     run(want);
     for (const int64_t rows : {1, 5, 14, 64}) {
       AttentionProblem<TypeParam> got(shape);
+      got.args.split = split;
       got.args.mask.causal = causal;
       got.add_bias(0);
       got.args.dropout = want.args.dropout;

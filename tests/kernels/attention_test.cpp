@@ -84,6 +84,79 @@ TEST(Attention, GroupsOfQueryHeadsShareAKeyHead) {
   }
 }
 
+// Sentences of many queries and keys may run on the CPU's bf16 tiles: as exact as in f32.
+TEST(Attention, EqualsTheReferenceWhereProductsMayBeSplit) {
+  const auto split = [](auto& problem) { problem.args.split = true; };
+  expect_reference({.queries = {300, 31, 40}, .keys = {290, 40, 31}, .H = 2, .Dk = 64, .Dv = 64},
+                   21, split);
+  expect_reference({.queries = {70, 33},
+                    .keys = {40, 300},
+                    .H = 4,
+                    .Dk = 17,
+                    .Dv = 45,
+                    .gap = 1,
+                    .padding = 3,
+                    .Hk = 2},
+                   22, split);
+  for (const bool causal : {false, true}) {
+    const auto masked = [&](auto& problem) {
+      split(problem);
+      problem.args.mask.causal = causal;
+      problem.args.mask.window = 90;
+      problem.add_keep_of_keys(2);
+      problem.add_keep(5);
+      problem.add_bias(1);
+      problem.args.dropout = {.probability = 0.2, .key = {5, 6}};
+    };
+    expect_reference({.queries = {150, 64}, .keys = {170, 290}, .Dk = 32, .Dv = 40}, 23, masked);
+  }
+  for (const int64_t tile : {20, 40, 100}) {
+    expect_reference({.queries = {150}, .keys = {170}, .Dk = 32, .Dv = 40}, 24, [&](auto& problem) {
+      split(problem);
+      problem.args.query_tile = problem.args.key_tile = tile;
+    });
+  }
+}
+
+// What has no parts in bf16 goes its way in f32: NaN stays in its row, infinity outweighs all.
+TEST(Attention, InfinityAndNaNAreThoseOfF32WhereProductsMayBeSplit) {
+  AttentionProblem<float> plain({.queries = {64}, .keys = {64}, .H = 1}),
+      split({.queries = {64}, .keys = {64}, .H = 1});
+  split.args.split = true;
+  for (auto* p : {&plain, &split}) {
+    p->q[3 * 8] = NAN;
+    p->v[5 * 8 + 2] = INFINITY;
+    p->k[7 * 8 + 1] = 3.4e38f;
+    p->forward();
+  }
+  for (size_t i = 0; i < plain.out.size(); ++i) {
+    EXPECT_EQ(std::isnan(split.out[i]), std::isnan(plain.out[i])) << i;
+    if (!std::isnan(plain.out[i])) {
+      EXPECT_EQ(split.out[i], plain.out[i]) << i;
+    }
+  }
+  EXPECT_TRUE(std::isnan(split.out[3 * 8]));
+}
+
+TEST(Attention, KeysBehindTheLastThatIsSeenCostNothingAndChangeNoBit) {
+  for (const bool may_split : {false, true}) {
+    AttentionProblem<float> hidden({.queries = {64}, .keys = {300}, .H = 1}),
+        shorter({.queries = {64}, .keys = {300}, .H = 1});
+    shorter.keys[0].count = 70;
+    std::vector<uint8_t> keep(300);
+    std::fill_n(keep.begin(), 70, uint8_t{1});
+    const kernels::KeepMatrix matrix{.keep = keep.data()};
+    hidden.args.mask.matrices = {&matrix, 1};
+    hidden.args.split = shorter.args.split = may_split;
+    for (auto* p : {&hidden, &shorter}) {
+      p->forward();
+      p->backward();
+    }
+    EXPECT_TRUE(testing::same_bits(hidden.out, shorter.out));
+    EXPECT_TRUE(testing::same_bits(hidden.dq, shorter.dq));
+  }
+}
+
 TEST(Attention, LeavesOutGradientsThatNobodyWants) {
   const AttentionShape shape{.queries = {17}, .keys = {17}};
   AttentionProblem<double> all(shape);

@@ -16,6 +16,7 @@ void expect_same_on_all_threads(const testing::AttentionShape& shape, int64_t gr
     const Runtime::Scope scope(runtime);
     auto problem = std::make_unique<testing::AttentionProblem<T>>(shape);
     problem->args.mask.causal = true;
+    problem->args.split = true;
     problem->args.dropout = {.probability = 0.1, .key = {1, 2}};
     if (groups > 0) problem->add_bias(groups);
     problem->forward();

@@ -143,7 +143,7 @@ class BackwardHead {
 
   // A key tile as the right side of products.
   struct Operands {
-    Right<T> keys_across, values_across, keys;
+    Right<T> keys_across{}, values_across{}, keys{};
   };
 
   static T dot(const T* a, const T* b, int64_t count) {
@@ -176,27 +176,35 @@ class BackwardHead {
     scratch_.share[i] = sum.total == 0 ? T(0) : 1 / sum.total;
   }
 
-  void add_keys(Range tile) {
+  Operands pack(Range tile) const {
     const int64_t rows = tile.end - tile.begin, head = args_.key_head(h_);
     const T* k = args_.k + args_.k_at.at(keys_, head, tile.begin);
     const T* v = args_.v + args_.v_at.at(keys_, head, tile.begin);
     const T scale = static_cast<T>(args_.scale * std::numbers::log2e);
-    const Operands operands{
+    return {
         pack_transposed(k, args_.k_at.row, rows, args_.Dk, scale, scratch_.keys_across),
         pack_transposed(v, args_.v_at.row, rows, args_.Dv, T(1), scratch_.values_across),
         pack_rows(k, args_.k_at.row, rows, args_.Dk, queries_.count > kCopyFrom, scratch_.keys)};
+  }
+
+  void add_keys(Range tile) {
+    const int64_t rows = tile.end - tile.begin, head = args_.key_head(h_);
     const bool many = parts_ > 1;
     const Gradient dk(grads_.dk, grads_.dk_at, grads_.add_dk, keys_, head, tile.begin, args_.Dk,
                       many ? scratch_.dk : nullptr);
     const Gradient dv(grads_.dv, grads_.dv_at, grads_.add_dv, keys_, head, tile.begin, args_.Dv,
                       many ? scratch_.dv : nullptr);
-    bool started = false;
+    Operands operands;
+    bool packed = false, started = false;  // packed as soon as anybody sees them
     for (int64_t part = 0; part < parts_; ++part) {
-      const Tile scores = make_tile(args_, b_, h_, piece(queries_.count, parts_, part), tile);
-      if (!(grads_.d_weights == nullptr
-                ? score_tile(args_, scores, operands.keys_across, scratch_.weights, scratch_.bias)
-                : any_seen(args_, scores)))
-        continue;
+      Tile scores = make_tile(args_, b_, h_, piece(queries_.count, parts_, part), tile);
+      const Seen seen = seen_of(args_, scores);
+      if (seen == Seen::none) continue;
+      if (!packed) operands = pack(tile);
+      packed = true;
+      if (grads_.d_weights == nullptr) {
+        score_tile(args_, scores, seen, operands.keys_across, scratch_.weights, scratch_.bias);
+      }
       if (!started && scores.columns.end - scores.columns.begin < rows) {
         dk.clear({0, rows});  // the first queries do not see all of these keys
         dv.clear({0, rows});

@@ -7,6 +7,8 @@
 #define RAPT_KERNELS_ATTENTION_FORWARD_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "rapt/kernels/attention_plan.h"
 #include "rapt/kernels/attention_tile-inl.h"
 
@@ -17,10 +19,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 struct ForwardScratch {
   ForwardScratch(Carver& carver, const AttentionArgs<T>& args, const TileCut& cut)
-      : tile_rows(next_multiple(cut.query_tile, kLanes<T>)),
+      : tile_rows(next_multiple(cut.query_tile, x86::kPanel)),
         keys(carver.take<T>(next_multiple(cut.key_tile, kPanel<T>) * args.Dk)),
         values(carver.take<T>(cut.key_tile * next_multiple(args.Dv, kLanes<T>))),
-        scores(carver.take<T>(cut.query_tile * kScoreStride)),
+        scores(carver.take<T>(tile_rows * kScoreStride)),
         bias(carver.take<T>(args.bias == nullptr ? 0 : cut.query_tile * kScoreStride)),
         most(carver.take<T>(kMostParts * tile_rows)),
         total(carver.take<T>(kMostParts * tile_rows)),
@@ -28,9 +30,18 @@ struct ForwardScratch {
         before(carver.take<T>(tile_rows)),
         after(carver.take<T>(tile_rows)),
         tile_total(carver.take<T>(tile_rows)),
-        words(carver.take<uint32_t>(kScoreStride + 128)) {}
+        words(carver.take<uint32_t>(kScoreStride + 128)) {
+    if (!cut.split) return;
+    const auto packed = [&](int64_t outer, int64_t inner) {
+      return carver.take<std::byte>(static_cast<int64_t>(x86::packed_bytes(outer, inner)));
+    };
+    packed_queries = packed(kMostParts * tile_rows, args.Dk);
+    packed_keys = packed(cut.key_tile, args.Dk);
+    packed_values = packed(args.Dv, cut.key_tile);
+    packed_weights = packed(tile_rows, cut.key_tile);
+  }
 
-  int64_t tile_rows;  // the queries of a tile in whole vectors
+  int64_t tile_rows;  // the queries of a tile in whole vectors and blocks
   T* keys;            // a key tile, transposed
   T* values;
   T* scores;  // queries of one tile x keys of one tile
@@ -42,6 +53,11 @@ struct ForwardScratch {
   T* after;       // the factor that makes a sum the output,
   T* tile_total;  // and the sum of its weights in this tile
   uint32_t* words;
+  // Operands of bf16 tiles, where there are such.
+  std::byte* packed_queries = nullptr;
+  std::byte* packed_keys = nullptr;
+  std::byte* packed_values = nullptr;
+  std::byte* packed_weights = nullptr;
 };
 
 // A piece of the queries of one sentence and head, in parts that each fill a tile. Sums of weighted
@@ -58,13 +74,13 @@ class ForwardPiece {
         scratch_(scratch),
         queries_(args.queries[static_cast<size_t>(item.b)]),
         keys_(args.keys[static_cast<size_t>(item.b)]),
-        count_(pieces(item.queries.end - item.queries.begin, cut.query_tile)),
+        count_(cut.tiles(item.queries.end - item.queries.begin)),
         dropout_(args.dropout, item.h, scratch.words),
         out_(out + out_at.at(queries_, item.h)),
         ldo_(out_at.row),
         sums_(sums == nullptr ? nullptr : sums + queries_.row * args.H + item.h) {
     for (int64_t i = 0; i < count_; ++i) {
-      const Range rows = piece(item.queries.end - item.queries.begin, count_, i);
+      const Range rows = cut.tile(item.queries.end - item.queries.begin, i);
       Part& part = parts_[i];
       part.queries = {item.queries.begin + rows.begin, item.queries.begin + rows.end};
       part.last_key = keys_by_position(args.mask, queries_, keys_, part.queries).end;
@@ -74,6 +90,23 @@ class ForwardPiece {
   }
 
   void run() {
+    split_ = cut_.split && splits_sentence(queries_, keys_);
+    attend();
+    if (whole_) return;
+    split_ = false;  // a number that has no parts: infinity and NaN go their way in f32
+    for (int64_t i = 0; i < count_; ++i) parts_[i].started = parts_[i].finished = false;
+    attend();
+  }
+
+ private:
+  void attend() {
+    if constexpr (std::is_same_v<T, float>) {
+      for (int64_t i = 0; split_ && i < count_; ++i) {
+        whole_ = pack_scaled_queries(args_, queries_, item_.h, parts_[i].queries, scratch_.scores,
+                                     packed_queries(i)) &&
+                 whole_;
+      }
+    }
     std::fill(scratch_.most, scratch_.most + count_ * scratch_.tile_rows,
               -std::numeric_limits<T>::infinity());
     std::fill(scratch_.total, scratch_.total + count_ * scratch_.tile_rows, T(0));
@@ -87,7 +120,11 @@ class ForwardPiece {
     }
   }
 
- private:
+  std::byte* packed_queries(int64_t part) const {
+    return scratch_.packed_queries +
+           static_cast<int64_t>(x86::packed_bytes(part * scratch_.tile_rows, args_.Dk));
+  }
+
   struct Part {
     Range queries;     // counted in their sentence
     int64_t last_key;  // that some of them may see by position; one past it
@@ -96,18 +133,43 @@ class ForwardPiece {
     bool started = false, finished = false;
   };
 
-  void add_keys(Range tile) {
+  void pack(Range tile, Right<T>& keys, Right<T>& values) {
     const int64_t rows = tile.end - tile.begin, head = args_.key_head(item_.h);
+    if constexpr (std::is_same_v<T, float>) {
+      if (split_) {
+        const float* k = args_.k + args_.k_at.at(keys_, head, tile.begin);
+        const float* v = args_.v + args_.v_at.at(keys_, head, tile.begin);
+        const bool all_k = x86::pack_right(k, args_.k_at.row, x86::Stored::by_outer, rows, args_.Dk,
+                                           scratch_.packed_keys);
+        const bool all_v = x86::pack_right(v, args_.v_at.row, x86::Stored::by_inner, args_.Dv, rows,
+                                           scratch_.packed_values);
+        whole_ = whole_ && all_k && all_v;
+        return;
+      }
+    }
     const T scale = static_cast<T>(args_.scale * std::numbers::log2e);
     const bool copy = item_.queries.end - item_.queries.begin > kCopyFrom;
-    const Right<T> keys = pack_transposed(args_.k + args_.k_at.at(keys_, head, tile.begin),
-                                          args_.k_at.row, rows, args_.Dk, scale, scratch_.keys);
-    const Right<T> values = pack_rows(args_.v + args_.v_at.at(keys_, head, tile.begin),
-                                      args_.v_at.row, rows, args_.Dv, copy, scratch_.values);
+    keys = pack_transposed(args_.k + args_.k_at.at(keys_, head, tile.begin), args_.k_at.row, rows,
+                           args_.Dk, scale, scratch_.keys);
+    values = pack_rows(args_.v + args_.v_at.at(keys_, head, tile.begin), args_.v_at.row, rows,
+                       args_.Dv, copy, scratch_.values);
+  }
+
+  void add_keys(Range tile) {
+    Right<T> keys{}, values{};
+    bool packed = false;  // as soon as anybody sees them
     for (int64_t i = 0; i < count_; ++i) {
       Part& part = parts_[i];
-      const Tile scores = make_tile(args_, item_.b, item_.h, part.queries, tile);
-      if (!score_tile(args_, scores, keys, scratch_.scores, scratch_.bias)) continue;
+      Tile scores = make_tile(args_, item_.b, item_.h, part.queries, tile);
+      const Seen seen = seen_of(args_, scores);
+      if (seen == Seen::none) continue;
+      if (!packed) pack(tile, keys, values);
+      packed = true;
+      if (split_) {
+        add_split(scores, seen, tile, i);
+        continue;
+      }
+      score_tile(args_, scores, seen, keys, scratch_.scores, scratch_.bias);
       weigh(scores, part);
       const bool last = part.last_key <= tile.end;
       if (last) finish(part);
@@ -117,6 +179,38 @@ class ForwardPiece {
                Result<T>{out_ + part.queries.begin * ldo_, ldo_, part.started, scratch_.before,
                          last ? scratch_.after : nullptr});
       part.started = true;
+    }
+  }
+
+  // The same on bf16 tiles.
+  void add_split(const Tile& tile, Seen seen, Range keys, int64_t index) {
+    if constexpr (std::is_same_v<T, float>) {
+      Part& part = parts_[index];
+      const int64_t columns = tile.to - tile.from;
+      multiply_keys(packed_queries(index), scratch_.packed_keys, args_.Dk, tile.from, tile.rows(),
+                    columns, scratch_.scores + tile.from, kScoreStride);
+      finish_scores(args_, tile, seen, scratch_.scores, scratch_.bias);
+      weigh(tile, part);
+      if (part.started) scale_rows(part.queries, scratch_.before);
+      whole_ = x86::pack_left(scratch_.scores + tile.from, kScoreStride, x86::Stored::by_outer,
+                              tile.rows(), columns, scratch_.packed_weights) &&
+               whole_;
+      multiply_inner(scratch_.packed_weights, scratch_.packed_values, keys.end - keys.begin,
+                     tile.from, columns, tile.rows(), args_.Dv, out_ + part.queries.begin * ldo_,
+                     ldo_, part.started);
+      part.started = true;
+      if (part.last_key > keys.end) return;
+      finish(part);
+      scale_rows(part.queries, scratch_.after);
+    }
+  }
+
+  // Rows of the output times a factor each.
+  void scale_rows(Range rows, const T* factors) const {
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      const T factor = factors[i - rows.begin];
+      T* out = out_ + i * ldo_;
+      for (int64_t c = 0; factor != 1 && c < args_.Dv; ++c) out[c] *= factor;
     }
   }
 
@@ -209,6 +303,8 @@ class ForwardPiece {
   const int64_t ldo_;
   SoftmaxSum<T>* const sums_;  // of the sentence's first query
   Part parts_[kMostParts];
+  bool split_ = false;  // on bf16 tiles,
+  bool whole_ = true;   // whose numbers all had parts so far
 };
 
 }  // namespace rapt::kernels::HWY_NAMESPACE

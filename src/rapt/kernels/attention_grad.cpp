@@ -58,11 +58,13 @@ void weigh_queries(const AttentionArgs<T>& args, const TileCut& cut, const Softm
     std::fill(weights + i * ldw, weights + i * ldw + keys.count, T(0));
   for (int64_t first = 0; first < keys.count; first += cut.key_tile) {
     const Range tile{first, std::min(first + cut.key_tile, keys.count)};
+    Tile scores = make_tile(args, b, h, queries, tile);
+    const Seen seen = seen_of(args, scores);
+    if (seen == Seen::none) continue;
     const auto packed = pack_transposed(
         args.k + args.k_at.at(keys, args.key_head(h), first), args.k_at.row, tile.end - first,
         args.Dk, static_cast<T>(args.scale * std::numbers::log2e), scratch.keys_across);
-    const Tile scores = make_tile(args, b, h, queries, tile);
-    if (!score_tile(args, scores, packed, scratch.weights, scratch.bias)) continue;
+    score_tile(args, scores, seen, packed, scratch.weights, scratch.bias);
     for (int64_t i = 0; i < scores.rows(); ++i) {
       const int64_t query = args.queries[static_cast<size_t>(b)].row + queries.begin + i;
       const SoftmaxSum<T> sum = sums[query * args.H + h];

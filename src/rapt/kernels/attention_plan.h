@@ -7,19 +7,29 @@
 
 #include "rapt/base/check.h"
 #include "rapt/kernels/attention_sizes.h"
+#include "rapt/kernels/attention_split.h"
 
 namespace rapt::kernels {
 
 // From this many queries on, the rows of a key tile are copied side by side first.
 inline constexpr int64_t kCopyFrom = 64;
 
-// Tiles of queries in a piece of the forward pass.
-inline constexpr int64_t kMostParts = 10;
+// Tiles of queries in a piece of the forward pass, and the pieces that are enough for many threads.
+inline constexpr int64_t kMostParts = 40;
+inline constexpr int64_t kEnoughPieces = 64;
 
 // Tiles of `query_tile` queries and `key_tile` keys; scratch is made for `most_queries` queries at
 // once.
 struct TileCut {
   int64_t key_tile = 0, query_tile = 0, most_queries = 0;
+  bool split = false;  // long sentences run on bf16 tiles (forward alone)
+
+  // Tile `i` of `count` queries: of about equal sizes, or whole ones where they are split.
+  int64_t tiles(int64_t count) const { return pieces(count, query_tile); }
+  Range tile(int64_t count, int64_t i) const {
+    if (!split) return piece(count, tiles(count), i);
+    return {i * query_tile, std::min(count, (i + 1) * query_tile)};
+  }
 };
 
 // Slots of thread_scratch(): of the thread that plans, and of each thread that works.
@@ -39,17 +49,26 @@ template <class T>
 TileCut forward_cut(const AttentionArgs<T>& args) {
   TileCut cut;
   cut.key_tile = args.key_tile > 0 ? std::min(args.key_tile, kMaxKeyTile) : kMaxKeyTile;
+  cut.split = may_split(args);
   cut.query_tile = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 28 : 56;
-  // About 280 rows share a transposed key tile, yet leave a long sentence in pieces for many
-  // threads.
-  cut.most_queries =
-      std::min(kMostParts, std::max<int64_t>(280 / cut.query_tile, 1)) * cut.query_tile;
+  if (cut.split) {
+    const int64_t wanted = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 64 : 128;
+    cut.query_tile = next_multiple(wanted, x86::kPanel);
+  }
+  // About 1120 rows share a transposed key tile, or 280 where that would leave few pieces.
+  int64_t queries = 0;
+  for (const Segment& sentence : args.queries) queries += sentence.count;
+  const int64_t most =
+      std::clamp<int64_t>(queries * args.H / kEnoughPieces, 280, 1120) / cut.query_tile;
+  cut.most_queries = std::clamp<int64_t>(most, 1, kMostParts) * cut.query_tile;
   return cut;
 }
 
 template <class T>
 TileCut backward_cut(const AttentionArgs<T>& args) {
-  TileCut cut = forward_cut(args);
+  AttentionArgs<T> plain = args;  // packing two gradients would cost more than tiles save
+  plain.split = false;
+  TileCut cut = forward_cut(plain);
   cut.most_queries = 0;
   for (const Segment& queries : args.queries)
     cut.most_queries = std::max(cut.most_queries, queries.count);

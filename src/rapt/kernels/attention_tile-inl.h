@@ -169,10 +169,21 @@ Seen seen_by_matrices(const AttentionArgs<T>& args, const Tile& tile) {
   return all ? Seen::all : Seen::some;
 }
 
-// Whether anything of a tile can be seen.
+// What of a tile can be seen, by position and by the matrices; its columns end where no query sees
+// any more of them.
 template <class T>
-bool any_seen(const AttentionArgs<T>& args, const Tile& tile) {
-  return !tile.columns.empty() && seen_by_matrices(args, tile) != Seen::none;
+Seen seen_of(const AttentionArgs<T>& args, Tile& tile) {
+  for (const KeepMatrix& matrix : args.mask.matrices) {
+    if (matrix.stride_q != 0) continue;
+    const uint8_t* keep = keep_row(matrix, tile, args.keys[static_cast<size_t>(tile.b)], 0);
+    Range& columns = tile.columns;
+    while (!columns.empty() && keep[columns.begin] == 0) ++columns.begin;
+    while (!columns.empty() && keep[columns.end - 1] == 0) --columns.end;
+  }
+  if (tile.columns.empty()) return Seen::none;
+  tile.from = tile.columns.begin / kPanel<T> * kPanel<T>;
+  tile.to = next_multiple(tile.columns.end, kLanes<T>);
+  return seen_by_matrices(args, tile);
 }
 
 // Scores of columns outside [seen.begin, seen.end) become minus infinity.
@@ -231,27 +242,43 @@ void add_bias(const AttentionArgs<T>& args, const Tile& tile, T* scores, T* bias
   }
 }
 
-// The scores of a tile as logarithms to base 2, minus infinity where a query may not see a key.
-// `keys` are packed, times scale * log2(e). False if all are hidden: then nothing is computed.
+// From the products of queries and keys, times scale * log2(e), to scores as logarithms to base 2,
+// minus infinity where a query may not see a key. `seen` is the tile's and not none.
 template <class T>
-bool score_tile(const AttentionArgs<T>& args, const Tile& tile, const Right<T>& keys, T* scores,
-                T* bias) {
-  const Seen seen = seen_by_matrices(args, tile);
-  if (tile.columns.empty() || seen == Seen::none) return false;
+void finish_scores(const AttentionArgs<T>& args, const Tile& tile, Seen seen, T* scores, T* bias) {
   const Segment& queries = args.queries[static_cast<size_t>(tile.b)];
-  const StridedLeft<T> q{args.q + args.q_at.at(queries, tile.h, tile.queries.begin), args.q_at.row};
-  multiply(q, from_column(keys, tile.from), tile.rows(), args.Dk, tile.to - tile.from,
-           Result<T>{scores + tile.from, kScoreStride});
   if (args.bias != nullptr) add_bias(args, tile, scores, bias);
   for (int64_t i = 0; i < tile.rows(); ++i) {
     const Range row = keys_by_position(args.mask, queries, args.keys[static_cast<size_t>(tile.b)],
                                        tile.queries.begin + i);
-    hide_outside(
-        scores + i * kScoreStride, tile.from, tile.to,
-        {row.begin - tile.first_key, std::min(row.end - tile.first_key, tile.columns.end)});
+    hide_outside(scores + i * kScoreStride, tile.from, tile.to,
+                 intersect({row.begin - tile.first_key, row.end - tile.first_key}, tile.columns));
   }
   if (seen == Seen::some) hide_by_matrices(args, tile, scores);
-  return true;
+}
+
+// The scores of a tile. `keys` are packed, times scale * log2(e).
+template <class T>
+void score_tile(const AttentionArgs<T>& args, const Tile& tile, Seen seen, const Right<T>& keys,
+                T* scores, T* bias) {
+  const Segment& queries = args.queries[static_cast<size_t>(tile.b)];
+  const StridedLeft<T> q{args.q + args.q_at.at(queries, tile.h, tile.queries.begin), args.q_at.row};
+  multiply(q, from_column(keys, tile.from), tile.rows(), args.Dk, tile.to - tile.from,
+           Result<T>{scores + tile.from, kScoreStride});
+  finish_scores(args, tile, seen, scores, bias);
+}
+
+// The queries of a tile, times scale * log2(e), as the left operand of bf16 tiles. `copy` has room
+// for them. False if a number has no parts.
+inline bool pack_scaled_queries(const AttentionArgs<float>& args, const Segment& queries, int64_t h,
+                                Range rows, float* copy, std::byte* to) {
+  const float scale = static_cast<float>(args.scale * std::numbers::log2e);
+  const float* q = args.q + args.q_at.at(queries, h, rows.begin);
+  const int64_t count = rows.end - rows.begin;
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < args.Dk; ++c) copy[i * args.Dk + c] = scale * q[i * args.q_at.row + c];
+  }
+  return x86::pack_left(copy, args.Dk, x86::Stored::by_outer, count, args.Dk, to);
 }
 
 // The random words of a row of a tile, by column; null where nothing is dropped.

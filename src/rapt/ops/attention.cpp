@@ -51,6 +51,7 @@ struct Call {
     a.mask = view.mask(mask);
     a.bias = score_bias;
     a.dropout = options.dropout;
+    a.split = options.split;
     a.key_tile = options.key_tile;
     a.query_tile = options.query_tile;
     return a;
@@ -198,11 +199,12 @@ Tensor all_weights(const Call& call, const kernels::AttentionArgs<T>& args,
 AttentionResult run(const Tensor& q, const Rows& queries, const Tensor& k, const Tensor& v,
                     const Rows& keys, const Mask& mask, const AttentionOptions& options,
                     bool with_weights) {
-  const Call call = check(q, queries, k, v, keys, mask, options);
+  Call call = check(q, queries, k, v, keys, mask, options);
   std::vector<Tensor> inputs = {q, k, v};
   inputs.insert(inputs.end(), options.bias.terms().begin(), options.bias.terms().end());
   const bool recorded =
       std::any_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x.recorded(); });
+  call.options.split = options.split || recorded;
   RAPT_CHECK(!recorded || (queries.is_packed() && keys.is_packed() &&
                            (k.rank() == 4 || keys.tokens() == k.dim(0))),
              "attention: expected packed sentences where gradients are wanted (rows between "

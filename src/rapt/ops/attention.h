@@ -18,9 +18,12 @@
 namespace rapt {
 
 struct AttentionOptions {
-  std::optional<double> scale = {};      // of the scores; unset: 1 / sqrt(Dk)
-  kernels::Dropout dropout = {};         // of the weights
-  ScoreBias bias = {};                   // added to the scores, each term of the type of q
+  std::optional<double> scale = {};  // of the scores; unset: 1 / sqrt(Dk)
+  kernels::Dropout dropout = {};     // of the weights
+  ScoreBias bias = {};               // added to the scores, each term of the type of q
+  // Whether long sentences may run on the CPU's bf16 tiles, as exact but with other bits than a
+  // query that is computed alone. Where gradients are wanted they always may.
+  bool split = false;
   int64_t key_tile = 0, query_tile = 0;  // of the kernel; 0: its own
 };
 

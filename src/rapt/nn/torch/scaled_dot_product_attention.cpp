@@ -147,8 +147,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const ScaledDotProductAttentionOptions& options,
                                     const Pass& pass) {
   const Sizes s = check(query, key, value, options);
-  rapt::AttentionOptions how{.scale = options.scale,
-                             .dropout = pass.any_dropout(options.dropout_p)};
+  rapt::AttentionOptions how{
+      .scale = options.scale, .dropout = pass.any_dropout(options.dropout_p), .split = true};
   Mask mask = options.is_causal ? Mask::causal() : Mask();
   if (options.attn_mask.defined()) {
     const Tensor dense = check_mask(options.attn_mask, query, s);
