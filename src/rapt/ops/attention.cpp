@@ -266,12 +266,12 @@ Tensor mean_heads(const Tensor& weights) {
     kernels::scale(to, size, 1.0 / static_cast<double>(H), to, size, B, size, false);
   });
   return record(mean, {weights}, [B, H, size](const Tensor& dy, Sink& d) {
-    auto [dx, first] = d.add(0);
+    Sink::Sum sum = d.add(0);
     dispatch_float(dy.dtype(), "mean_heads", [&](auto tag) {
       using T = decltype(tag);
       for (int64_t h = 0; h < H; ++h) {
         kernels::scale(dy.data<T>(), size, 1.0 / static_cast<double>(H),
-                       dx.template data<T>() + h * size, H * size, B, size, !first);
+                       sum.gradient.data<T>() + h * size, H * size, B, size, !sum.first);
       }
     });
   });
