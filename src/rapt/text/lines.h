@@ -67,7 +67,7 @@ class LineReader {
   int64_t number_ = 0;
   int64_t replaced_ = 0;
   bool rest_of_line_ = false;  // the input stands inside a line that was refused
-  int64_t offset_ = 0;  // of the line's first byte in the input
+  int64_t offset_ = 0;         // of the line's first byte in the input
   int64_t next_offset_ = 0;
 };
 
