@@ -18,6 +18,8 @@ def objects(text):
 
 
 class Lines(TestCase):
+    SOURCE_WORDS, TARGET_TOKENS = 13, 18
+
     def test_an_epoch_carries_its_numbers_as_fields(self):
         result = self.train(*JSON, "--epochs", "3")
         self.assertEqual((result.code, result.out), (0, ""))
@@ -76,7 +78,12 @@ class Lines(TestCase):
         for name in ("linear", "attention backward", "optimizer"):
             self.assertGreater(rows[name]["calls"], 0)
             self.assertGreater(rows[name]["seconds"], 0)
-        self.assertGreater(rows["linear"]["flop"], 0)
+        for name, row in rows.items():
+            self.assertGreater(row["bytes"], 0, name)
+        products = 2 * 3 * 16 * 16 * (self.SOURCE_WORDS + 2 * self.TARGET_TOKENS)  # of the projections alone
+        self.assertGreater(rows["linear"]["flop"], products)
+        self.assertEqual(rows["linear dx"]["flop"], rows["linear"]["flop"])
+        self.assertGreater(rows["attention backward"]["flop"], 2 * rows["attention"]["flop"])
 
     def test_the_environment_asks_for_it_and_the_flag_wins(self):
         model, told = self.model(), {"RAPT_LOG_FORMAT": "json"}

@@ -10,6 +10,7 @@
 #include "rapt/kernels/attention.h"
 #include "rapt/kernels/elementwise.h"
 #include "rapt/ops/dense_bias.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -31,6 +32,22 @@ struct Call {
   Mask::View view;
   AttentionOptions options;
   int64_t H, Hk, Dk, Dv;
+
+  // Scores of all heads that count as work: half where a sentence's causality leaves half.
+  double scores() const {
+    const bool causal = view.mask(mask).causal;
+    double pairs = 0;
+    for (int64_t b = 0; b < queries.sentences(); ++b) {
+      const auto Tq = static_cast<double>(queries[b].count);
+      const auto Tk = static_cast<double>(keys[b].count);
+      pairs += causal && Tq == Tk ? Tq * (Tq + 1) / 2 : Tq * Tk;
+    }
+    return pairs * static_cast<double>(H);
+  }
+  // Multiplications and additions of so many products of the scores with rows of Dk and of Dv.
+  double flops(int64_t with_k, int64_t with_v) const {
+    return 2 * scores() * static_cast<double>(with_k * Dk + with_v * Dv);
+  }
 
   template <class T>
   kernels::AttentionArgs<T> args(kernels::ScoreBias<T>* score_bias) const {
@@ -156,7 +173,8 @@ void run_backward(const Call& call, kernels::AttentionGrads<T> grads, Sink& d) {
   place(2, grads.dv, grads.dv_at, grads.add_dv);
   kernels::AttentionArgs<T> args = call.args<T>(bias ? &*bias : nullptr);
   if (grads.d_weights != nullptr) args.dropout = {};  // they are those before it
-  const ProfileScope profile("attention backward");
+  const ProfileScope profile("attention backward", call.flops(3, 2),
+                             2 * bytes_of(call.q, call.k, call.v));  // each and its gradient
   kernels::attention_grad(args, grads);
 }
 
@@ -219,7 +237,7 @@ AttentionResult run(const Tensor& q, const Rows& queries, const Tensor& k, const
     using T = decltype(tag);
     std::optional<DenseBias<T>> bias = dense_bias<T>(call);
     const kernels::AttentionArgs<T> args = call.args<T>(bias ? &*bias : nullptr);
-    const ProfileScope profile("attention");
+    const ProfileScope profile("attention", call.flops(1, 1), bytes_of(q, k, v, out));
     auto* const made_with = static_cast<kernels::SoftmaxSum<T>*>(sums.raw());
     kernels::attention(args, out.data<T>(), heads_of(out), made_with);
     if (with_weights) weights = all_weights<T>(call, args, made_with);

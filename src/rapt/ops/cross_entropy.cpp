@@ -3,6 +3,7 @@
 #include "rapt/base/profile.h"
 #include "rapt/kernels/elementwise.h"
 #include "rapt/kernels/softmax.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -32,7 +33,7 @@ Loss cross_entropy(Tensor logits, const Tensor& targets, const CrossEntropyOptio
   dispatch_float(logits.dtype(), "cross_entropy", [&](auto tag) {
     using T = decltype(tag);
     Tensor losses = Tensor::empty({N}, logits.dtype());
-    const ProfileScope profile("cross_entropy");
+    const ProfileScope profile("cross_entropy", 0, bytes_of(logits, d_logits));
     kernels::cross_entropy(std::as_const(logits).data<T>(), logits.row_stride(), target,
                            options.ignore_index, options.label_smoothing, losses.data<T>(),
                            d_logits.defined() ? d_logits.data<T>() : nullptr, V, N, V);

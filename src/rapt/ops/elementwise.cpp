@@ -2,6 +2,7 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/elementwise.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -28,7 +29,7 @@ Tensor activation(const char* who, kernels::Activation kind, const Tensor& x, Te
   dispatch_float(x.dtype(), who, [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(x);
-    const ProfileScope profile("activation");
+    const ProfileScope profile("activation", 0, bytes_of(x, y));
     kernels::activation(kind, x.data<T>(), ld, y.data<T>(), cols, rows, cols);
   });
   const Tensor saved =
@@ -38,7 +39,7 @@ Tensor activation(const char* who, kernels::Activation kind, const Tensor& x, Te
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(saved);
       Tensor dx = dy;
-      const ProfileScope profile("activation backward");
+      const ProfileScope profile("activation backward", 0, bytes_of(saved, dy, dx));
       kernels::activation_grad(kind, saved.data<T>(), ld, dy.data<T>(), cols, dx.data<T>(), cols,
                                rows, cols);
     });
@@ -54,7 +55,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
   dispatch_float(a.dtype(), "add", [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(a);
-    const ProfileScope profile("add");
+    const ProfileScope profile("add", 0, bytes_of(a, b, y));
     kernels::add(a.data<T>(), ld, b.data<T>(), as_matrix(b).ld, y.data<T>(), cols, rows, cols);
   });
   return record(y, {a, b}, [](const Tensor& dy, Sink& d) {
@@ -64,7 +65,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
           using T = decltype(tag);
           const auto [rows, cols, ld] = as_matrix(dy);
           auto [db, first] = d.add(1);
-          const ProfileScope profile("add backward");
+          const ProfileScope profile("add backward", 0, bytes_of(dy, db));
           kernels::scale(dy.data<T>(), ld, 1, db.template data<T>(), as_matrix(db).ld, rows, cols,
                          !first);
         });
@@ -83,7 +84,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
     dispatch_float(p.dtype(), "multiply", [&](auto tag) {
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(p);
-      const ProfileScope profile("multiply");
+      const ProfileScope profile("multiply", 0, bytes_of(p, q, out));
       kernels::multiply(p.data<T>(), ld, q.data<T>(), as_matrix(q).ld, out.data<T>(),
                         as_matrix(out).ld, rows, cols);
     });
@@ -101,7 +102,7 @@ Tensor scale(const Tensor& x, double factor) {
     dispatch_float(from.dtype(), "scale", [&](auto tag) {
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(from);
-      const ProfileScope profile("scale");
+      const ProfileScope profile("scale", 0, bytes_of(from, to));
       kernels::scale(from.data<T>(), ld, factor, to.data<T>(), as_matrix(to).ld, rows, cols,
                      accumulate);
     });
@@ -132,7 +133,7 @@ Tensor dropout(Tensor x, const Rows& rows, const kernels::Dropout& site) {
     dispatch_float(from.dtype(), "dropout", [&](auto tag) {
       using T = decltype(tag);
       const auto [n, cols, ld] = as_matrix(from);
-      const ProfileScope profile("dropout");
+      const ProfileScope profile("dropout", 0, bytes_of(from, to));
       kernels::dropout(site, rows.ids(), from.data<T>(), ld, to.data<T>(), as_matrix(to).ld, n,
                        cols);
     });

@@ -2,6 +2,7 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/embedding.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -50,7 +51,7 @@ Tensor embedding(const Tensor& ids, const Tensor& table, double factor, const Te
     args.rows = rows.ids();
     args.factor = factor;
     args.dropout = site;
-    const ProfileScope profile("embedding");
+    const ProfileScope profile("embedding", 0, 2 * bytes_of(y));
     kernels::embedding(args, y.data<T>(), C, N, C);
   });
   const bool in_one_piece = table.contiguous();
@@ -64,7 +65,7 @@ Tensor embedding(const Tensor& ids, const Tensor& table, double factor, const Te
           args.factor = factor;
           args.dropout = site;
           const auto scatter = [&](Tensor d_table, bool first) {
-            const ProfileScope profile("embedding backward");
+            const ProfileScope profile("embedding backward", 0, 2 * bytes_of(dy));
             kernels::embedding_grad(args, dy.data<T>(), C, d_table.data<T>(), V, first, N, C);
           };
           if (in_one_piece) {

@@ -2,6 +2,7 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/layer_norm.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -50,7 +51,7 @@ Tensor normalise(const char* who, const Tensor& x, const Tensor& residual, const
       args.mean = mean.data<T>();
       args.rstd = rstd.data<T>();
     }
-    const ProfileScope profile("layer_norm");
+    const ProfileScope profile("layer_norm", 0, bytes_of(x, residual, y));
     kernels::layer_norm(args, N, C);
   });
   return record(y, {x, residual, gain, shift},
@@ -80,7 +81,8 @@ Tensor normalise(const char* who, const Tensor& x, const Tensor& residual, const
                     args.lddr = place(1, args.d_residual, args.add_d_residual);
                     place(2, args.d_gain, args.add_d_gain);
                     place(3, args.d_shift, args.add_d_shift);
-                    const ProfileScope profile("layer_norm backward");
+                    const ProfileScope profile("layer_norm backward", 0,
+                                               bytes_of(z, dy, holders[0], holders[1]));
                     kernels::layer_norm_grad(args, N, C);
                   });
                 });

@@ -2,6 +2,7 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/matmul.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -23,7 +24,8 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
   dispatch_float(x.dtype(), "linear", [&](auto tag) {
     using T = decltype(tag);
     const ProfileScope profile(
-        "linear", 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K));
+        "linear", 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K),
+        bytes_of(x, w, b, y));
     kernels::linear(x.data<T>(), x.row_stride(), w.data<T>(), w.row_stride(),
                     b.defined() ? b.data<T>() : nullptr, y.data<T>(), N, M, N, K,
                     recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
@@ -36,19 +38,19 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
           2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K);
       if (d.wants(0)) {
         auto [dx, first] = d.add(0);
-        const ProfileScope profile("linear dx", flops);
+        const ProfileScope profile("linear dx", flops, bytes_of(dy, w, dx));
         kernels::linear_dx(g, N, w.data<T>(), w.row_stride(), dx.template data<T>(),
                            dx.row_stride(), M, N, K, !first);
       }
       if (d.wants(1)) {
         auto [dw, first] = d.add(1);
-        const ProfileScope profile("linear dw", flops);
+        const ProfileScope profile("linear dw", flops, bytes_of(dy, x, dw));
         kernels::linear_dw(g, N, x.data<T>(), x.row_stride(), dw.template data<T>(),
                            dw.row_stride(), M, N, K, !first);
       }
       if (d.wants(2)) {
         auto [db, first] = d.add(2);
-        const ProfileScope profile("linear db");
+        const ProfileScope profile("linear db", 0, bytes_of(dy, db));
         kernels::linear_db(g, N, db.template data<T>(), M, N, !first);
       }
     });

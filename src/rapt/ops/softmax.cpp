@@ -2,6 +2,7 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/softmax.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -24,14 +25,14 @@ Tensor softmax(const Tensor& x) {
   Tensor y = empty_like(x);
   dispatch_float(x.dtype(), "softmax", [&, rows = rows, cols = cols, ld = ld](auto tag) {
     using T = decltype(tag);
-    const ProfileScope profile("softmax");
+    const ProfileScope profile("softmax", 0, bytes_of(x, y));
     kernels::softmax(x.data<T>(), ld, y.data<T>(), cols, rows, cols);
   });
   return record(y, {x}, [y, rows = rows, cols = cols](const Tensor& dy, Sink& d) {
     Tensor dx = d.write(0);
     dispatch_float(dy.dtype(), "softmax", [&](auto tag) {
       using T = decltype(tag);
-      const ProfileScope profile("softmax backward");
+      const ProfileScope profile("softmax backward", 0, bytes_of(y, dy, dx));
       kernels::softmax_grad(y.data<T>(), cols, dy.data<T>(), cols, dx.data<T>(),
                             dx.rank() == 2 ? dx.row_stride() : cols, rows, cols);
     });
@@ -43,7 +44,7 @@ Tensor log_softmax(const Tensor& x) {
   Tensor y = empty_like(x);
   dispatch_float(x.dtype(), "log_softmax", [&, rows = rows, cols = cols, ld = ld](auto tag) {
     using T = decltype(tag);
-    const ProfileScope profile("log_softmax");
+    const ProfileScope profile("log_softmax", 0, bytes_of(x, y));
     kernels::log_softmax(x.data<T>(), ld, y.data<T>(), cols, rows, cols);
   });
   return y;

@@ -9,6 +9,7 @@
 #include "rapt/base/profile.h"
 #include "rapt/base/thread_pool.h"
 #include "rapt/kernels/elementwise.h"
+#include "rapt/tensor/bytes.h"
 
 namespace rapt::optim {
 namespace {
@@ -162,11 +163,14 @@ StepResult Optimizer::step(Gradients& gradients, double scale, double rate) {
   RAPT_CHECK(scale >= 0, "optimizer: expected a scale of at least 0, got {}", scale);
   RAPT_CHECK(std::isfinite(rate) && rate >= 0, "optimizer: expected a rate of at least 0, got {}",
              rate);
-  const ProfileScope profile("optimizer");
   StepResult result;
   if (scale == 0 || std::isinf(scale)) return result;
   std::vector<Active> active = find_active(gradients);
   if (active.empty()) return result;
+  double bytes = 0;  // parameters and what is kept for them are read and written, gradients read
+  for (const Active& a : active)
+    bytes += bytes_of(a.value) * static_cast<double>(3 + 2 * kept_.size());
+  const ProfileScope profile("optimizer", 0, bytes);
   std::vector<Job> jobs;
   for (size_t a = 0; a < active.size(); ++a) {
     const int64_t count = active[a].value.numel();

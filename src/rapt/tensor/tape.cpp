@@ -6,6 +6,7 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/elementwise.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -14,7 +15,7 @@ namespace {
 std::atomic<uint64_t> next_order{1};
 
 void add_into(Tensor& target, const Tensor& source) {
-  const ProfileScope profile("gradient add");
+  const ProfileScope profile("gradient add", 0, bytes_of(target, source, target));
   dispatch_float(target.dtype(), "gradient", [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(target);
