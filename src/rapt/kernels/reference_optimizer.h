@@ -11,11 +11,12 @@ namespace rapt::kernels::reference {
 
 template <class T>
 void sgd(const SgdStep& s, T* p, const T* g, T* m, bf16* twin, int64_t n) {
-  RAPT_ASSERT(s.momentum == 0 || m != nullptr);
+  const bool moving = s.momentum != 0;
+  RAPT_ASSERT(!moving || m != nullptr);
   const T momentum = static_cast<T>(s.momentum);
   for (int64_t i = 0; i < n; ++i) {
     T step = g[i] * static_cast<T>(s.grad_scale) + static_cast<T>(s.weight_decay) * p[i];
-    if (s.momentum != 0) {
+    if (moving) {
       m[i] = s.first ? step : momentum * m[i] + static_cast<T>(1 - s.dampening) * step;
       step = s.nesterov ? step + momentum * m[i] : m[i];
     }
