@@ -82,7 +82,7 @@ void EncoderDecoderConfig::check() const {
   within("max_len x d_model", max_len * d_model, 1, int64_t{1} << 30);
   RAPT_CHECK(layout == "hand_built" || layout == "torch" || layout == "rapt",
              "layout: expected hand_built, torch or rapt, got \"{}\"", layout);
-  nn::Activation{activation};  // throws for another name
+  [[maybe_unused]] const nn::Activation known{activation};  // throws for another name
   RAPT_CHECK(position_dropout >= 0 && position_dropout < 1,
              "position_dropout: expected a number in [0, 1), got {}", position_dropout);
   RAPT_CHECK(dropout >= 0 && dropout < 1, "dropout: expected a number in [0, 1), got {}", dropout);
