@@ -177,7 +177,7 @@ Tensor Transformer::forward(const Tensor& src, const Tensor& tgt, const Transfor
                                   .average_attn_weights = a.attentions.average_attn_weights};
   const Tensor memory = encoder_->forward(
       src, {a.src_mask, a.src_key_padding_mask, a.src_is_causal, request}, pass.scope("encoder"));
-  const Tensor output =
+  Tensor output =
       decoder_->forward(tgt, memory,
                         {a.tgt_mask, a.memory_mask, a.tgt_key_padding_mask,
                          a.memory_key_padding_mask, a.tgt_is_causal, a.memory_is_causal, request},
