@@ -1,0 +1,141 @@
+#include "rapt/ops/projection_loss.h"
+
+#include <algorithm>
+
+#include "rapt/base/profile.h"
+#include "rapt/kernels/elementwise.h"
+#include "rapt/kernels/matmul.h"
+#include "rapt/kernels/softmax.h"
+#include "rapt/ops/select.h"
+#include "rapt/tensor/dispatch.h"
+
+namespace rapt {
+namespace {
+
+void check(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& targets,
+           const CrossEntropyOptions& options) {
+  RAPT_CHECK(x.rank() == 2 && w.rank() == 2 && x.dim(1) == w.dim(1),
+             "projection_loss: expected x (N, C) and w (V, C), got {} and {}", x.shape().text(),
+             w.shape().text());
+  RAPT_CHECK(!b.defined() || (b.rank() == 1 && b.dim(0) == w.dim(0)),
+             "projection_loss: expected a bias of {}, got {}", w.dim(0), b.shape().text());
+  RAPT_CHECK(x.dtype() == w.dtype() && (!b.defined() || b.dtype() == w.dtype()),
+             "projection_loss: expected one type, got x {} and w {}", dtype_name(x.dtype()),
+             dtype_name(w.dtype()));
+  RAPT_CHECK(targets.rank() == 1 && targets.dim(0) == x.dim(0) && targets.dtype() == DType::i32,
+             "projection_loss: expected {} targets of i32, got {} of {}", x.dim(0),
+             targets.shape().text(), dtype_name(targets.dtype()));
+  RAPT_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
+             "projection_loss: expected label_smoothing in [0, 1], got {}",
+             options.label_smoothing);
+}
+
+// The rows that have a target.
+std::vector<int32_t> counted_rows(const Tensor& targets, int64_t V, int32_t ignore_index) {
+  std::vector<int32_t> rows;
+  const int32_t* target = targets.data<int32_t>();
+  for (int64_t i = 0; i < targets.dim(0); ++i) {
+    if (target[i] == ignore_index) continue;
+    RAPT_CHECK(target[i] >= 0 && target[i] < V,
+               "projection_loss: expected targets below {}, got {} in row {}", V, target[i], i);
+    rows.push_back(static_cast<int32_t>(i));
+  }
+  return rows;
+}
+
+// What the loss is made of, and the gradients of its sum that are wanted.
+struct Parts {
+  Tensor x, w, b;
+  Tensor dx, dw, db;  // undefined where not wanted
+
+  // Losses of rows [begin, end), and their part of the gradients.
+  template <class T>
+  void add_chunk(const int32_t* targets, double smoothing, int64_t begin, int64_t end, T* losses,
+                 T* logits) {
+    const int64_t M = end - begin, C = x.dim(1), V = w.dim(0);
+    const double flops =
+        2.0 * static_cast<double>(M) * static_cast<double>(V) * static_cast<double>(C);
+    const T* rows = std::as_const(x).data<T>() + begin * x.row_stride();
+    const T* weight = std::as_const(w).data<T>();
+    const bool recorded = dx.defined() || dw.defined() || db.defined();
+    {
+      const ProfileScope profile("projection", flops);
+      kernels::linear(rows, x.row_stride(), weight, w.row_stride(),
+                      b.defined() ? std::as_const(b).data<T>() : nullptr, logits, V, M, V, C,
+                      recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
+    }
+    {
+      const ProfileScope profile("cross_entropy");
+      kernels::cross_entropy(logits, V, targets + begin, -1, smoothing, losses + begin,
+                             recorded ? logits : nullptr, V, M, V);
+    }
+    if (dx.defined()) {
+      const ProfileScope profile("projection dx", flops);
+      kernels::linear_dx(logits, V, weight, w.row_stride(), dx.data<T>() + begin * C, C, M, V, C,
+                         false);
+    }
+    if (dw.defined()) {
+      const ProfileScope profile("projection dw", flops);
+      kernels::linear_dw(logits, V, rows, x.row_stride(), dw.data<T>(), C, M, V, C, begin > 0);
+    }
+    if (db.defined()) kernels::linear_db(logits, V, db.data<T>(), M, V, begin > 0);
+  }
+};
+
+// Hands a gradient of the loss's sum on, times the gradient of that sum.
+void give(Sink& d, int input, Tensor gradient, double factor) {
+  if (!d.wants(input)) return;
+  if (factor != 1) {
+    dispatch_float(gradient.dtype(), "projection_loss", [&](auto tag) {
+      using T = decltype(tag);
+      const auto [rows, cols, ld] = as_matrix(gradient);
+      kernels::scale(gradient.data<T>(), ld, factor, gradient.data<T>(), ld, rows, cols, false);
+    });
+  }
+  d.give(input, std::move(gradient));
+}
+
+}  // namespace
+
+Loss projection_loss(const Tensor& all_x, const Tensor& w, const Tensor& b, const Tensor& targets,
+                     const CrossEntropyOptions& options, int64_t chunk) {
+  check(all_x, w, b, targets, options);
+  const int64_t V = w.dim(0), C = w.dim(1);
+  const std::vector<int32_t> rows = counted_rows(targets, V, options.ignore_index);
+  const int64_t N = static_cast<int64_t>(rows.size());
+  const bool whole = N == all_x.dim(0);
+  const Tensor x = whole ? all_x : select_rows(all_x, rows);
+  const Tensor counted = whole ? targets : select_rows(targets, rows);
+  Parts parts{x.detach(), w.detach(), b.defined() ? b.detach() : Tensor(), {}, {}, {}};
+  if (x.recorded()) parts.dx = Tensor::empty({N, C}, x.dtype());
+  if (w.recorded()) parts.dw = Tensor::empty({V, C}, x.dtype());
+  if (b.recorded()) parts.db = Tensor::empty({V}, x.dtype());
+  Tensor sum = Tensor::empty({1}, x.dtype());
+  dispatch_float(x.dtype(), "projection_loss", [&](auto tag) {
+    using T = decltype(tag);
+    constexpr int64_t kLogitBytes = int64_t{96} << 20;
+    const int64_t most =
+        chunk > 0
+            ? chunk
+            : std::max<int64_t>(
+                  kLogitBytes / (static_cast<int64_t>(sizeof(T)) * std::max<int64_t>(V, 1)), 64);
+    const int64_t chunks = std::max<int64_t>((N + most - 1) / most, 1);
+    Tensor losses = Tensor::empty({N}, x.dtype());
+    Tensor logits = Tensor::empty({(N + chunks - 1) / chunks, V}, x.dtype());
+    for (int64_t i = 0; i < chunks; ++i)
+      parts.add_chunk(counted.data<int32_t>(), options.label_smoothing, N * i / chunks,
+                      N * (i + 1) / chunks, losses.data<T>(), logits.data<T>());
+    *sum.data<T>() = static_cast<T>(kernels::sum(losses.data<T>(), N));
+  });
+  // The closure gives its only handles away: it runs once.
+  return {record(sum, {x, w, b},
+                 [dx = parts.dx, dw = parts.dw, db = parts.db](const Tensor& dy, Sink& d) mutable {
+                   const double factor = dy.item();
+                   give(d, 0, std::move(dx), factor);
+                   give(d, 1, std::move(dw), factor);
+                   give(d, 2, std::move(db), factor);
+                 }),
+          N};
+}
+
+}  // namespace rapt
