@@ -93,7 +93,7 @@ int bench_training(const Options& options) {
   j["step_ms"] = rounded(r.step_ms, 2);
   j["min"] = rounded(r.min_ms, 2);
   j["max"] = rounded(r.max_ms, 2);
-  j["tokens_per_s"] = rounded(r.tokens_per_s, 1);
+  j[r.unit + "_per_s"] = rounded(r.items_per_s, 1);
   j["flops_per_s"] = std::llround(r.flops_per_s);
   j["fraction_of_peak"] = rounded(r.fraction_of_peak, 4);
   j["rss_mib"] = r.rss_mib;

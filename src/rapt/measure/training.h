@@ -1,8 +1,11 @@
 // The training cases of `rapt bench`: models and batches of fixed sizes, and what one step of them
 // takes.
 //
-// toy: the worked example, the official spelling at the paper's size, SGD with momentum. small: C
-// 256, 3 + 3 layers, 8,000 words in one matrix, 128 pairs of 24 tokens, label smoothing 0.1, AdamW.
+// Encoder-decoders: toy, the worked example, the official spelling at the paper's size, SGD with
+// momentum; small, C 256, 3 + 3 layers, 8,000 words in one matrix, 128 pairs of 24 tokens, label
+// smoothing 0.1; base, the paper's size with 32,000 words, 128 pairs of 32 tokens. One stack of C
+// 768, 12 layers: gpt64, gpt512 and gpt1024, 4 sequences of that length; bert, 32 sentences of 128
+// tokens, 15 % masked, and bertpad, of 16 to 128; vit, 16 images of 224 x 224. AdamW.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +28,8 @@ struct TrainingResult {
   std::string name;
   int threads = 0;
   double step_ms = 0, min_ms = 0, max_ms = 0;  // median, least, largest
-  double tokens_per_s = 0;                     // target tokens that enter the loss
+  std::string unit = "tokens";                 // or images
+  double items_per_s = 0;       // target tokens that enter the loss, real tokens, or images
   double flops_per_s = 0;       // of products and attention over real tokens, three times forward
   double fraction_of_peak = 0;  // of the multiply-add peak measured just before
   int64_t rss_mib = 0;          // peak resident memory of the process
@@ -36,10 +40,5 @@ std::vector<std::string> training_cases();
 
 // Throws Error (usage) for an unknown case, (model) for an init folder that does not fit.
 TrainingResult run_training(const std::string& name, const TrainingOptions& options);
-
-// Multiply-adds and what attention does, forward: 2 a product's term; causal scores count half.
-double encoder_decoder_flops(int64_t source_tokens, int64_t target_tokens, int64_t C, int64_t F,
-                             int64_t encoder_layers, int64_t decoder_layers, int64_t V,
-                             double source_pairs, double target_pairs, double cross_pairs);
 
 }  // namespace rapt::measure

@@ -80,8 +80,12 @@ void read_entry(const SafetensorsFile& file, const TensorInfo& info,
   for (const Tensor& part : parts) rows += part.dim(0);
   std::vector<int64_t> wanted(parts[0].shape().sizes().begin(), parts[0].shape().sizes().end());
   wanted[0] = rows;
-  RAPT_CHECK(info.shape == wanted, "{}: expected shape {}, got {}", info.name, Shape(wanted).text(),
-             Shape(info.shape).text());
+  // A convolution whose kernel is its stride is a matrix over patches: its weight may have the axes
+  // of a patch.
+  const bool patches = wanted.size() == 2 && info.shape.size() > 2 && info.shape[0] == rows &&
+                       info.numel == rows * wanted[1];
+  RAPT_CHECK(info.shape == wanted || patches, "{}: expected shape {}, got {}", info.name,
+             Shape(wanted).text(), Shape(info.shape).text());
   if (compare) {
     RAPT_CHECK(equal(file.load(info, parts[0].dtype()), stacked(parts)),
                "{}: expected the same values as the tensor that it is tied to; set tie_embeddings "

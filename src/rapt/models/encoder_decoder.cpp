@@ -170,6 +170,13 @@ Tensor EncoderDecoder::project(const Tensor& hidden, const Pass& pass) const {
   return projection_.forward(hidden, pass);
 }
 
+Loss EncoderDecoder::loss(const Tensor& hidden, const Tensor& targets,
+                          const CrossEntropyOptions& options, const Pass& pass) const {
+  const Parameter &weight = projection_.weight(), &bias = projection_.bias();
+  return projection_loss(hidden, pass.use(weight), bias.defined() ? pass.use(bias) : Tensor(),
+                         targets, options);
+}
+
 Tensor EncoderDecoder::forward(const Tensor& source, const Rows& source_rows, const Tensor& target,
                                const Rows& target_rows, const Pass& pass, const Mask& source_mask,
                                const Mask& target_mask) const {

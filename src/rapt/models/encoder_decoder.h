@@ -13,6 +13,7 @@
 #include "rapt/nn/decoder.h"
 #include "rapt/nn/embedding.h"
 #include "rapt/nn/encoder.h"
+#include "rapt/ops/projection_loss.h"
 
 namespace rapt::models {
 
@@ -87,6 +88,10 @@ class EncoderDecoder : public nn::Module {
   Tensor decode(const Tensor& target, const Rows& rows, const nn::Memory& memory, const Pass& pass,
                 const Mask& mask = {}) const;
   Tensor project(const Tensor& hidden, const Pass& pass) const;
+  // The loss of project(hidden), whose logits never stand whole: targets (Nt) i32; see
+  // projection_loss.
+  Loss loss(const Tensor& hidden, const Tensor& targets, const CrossEntropyOptions& options,
+            const Pass& pass) const;
 
   // Decoding with a cache: target (N) are the new tokens of each sentence, their positions going on
   // -> logits (N, V).

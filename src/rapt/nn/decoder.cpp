@@ -6,11 +6,12 @@ namespace rapt::nn {
 
 DecoderLayer::DecoderLayer(const LayerOptions& o, const Init& init)
     : options_(o),
-      self_attention_({o.d_model, o.nhead, o.d_qk, o.d_v, o.dropout, o.bias}, init),
+      self_attention_(attention_options(o), init),
       self_attention_norm_(o.d_model, o.layer_norm_eps, o.bias, init),
-      cross_attention_({o.d_model, o.nhead, o.d_qk, o.d_v, o.dropout, o.bias}, init),
+      cross_attention_(attention_options(o), init),
       cross_attention_norm_(o.d_model, o.layer_norm_eps, o.bias, init),
-      feed_forward_(o.d_model, o.dim_feedforward, o.activation, o.dropout, o.bias, init),
+      feed_forward_(o.d_model, o.dim_feedforward, o.activation,
+                    o.activation_dropout.value_or(o.dropout), o.bias, init),
       feed_forward_norm_(o.d_model, o.layer_norm_eps, o.bias, init) {}
 
 Tensor DecoderLayer::run(const Tensor& input, const Rows& rows, const Sublayer& self,

@@ -6,9 +6,10 @@ namespace rapt::nn {
 
 EncoderLayer::EncoderLayer(const LayerOptions& o, const Init& init)
     : options_(o),
-      self_attention_({o.d_model, o.nhead, o.d_qk, o.d_v, o.dropout, o.bias}, init),
+      self_attention_(attention_options(o), init),
       self_attention_norm_(o.d_model, o.layer_norm_eps, o.bias, init),
-      feed_forward_(o.d_model, o.dim_feedforward, o.activation, o.dropout, o.bias, init),
+      feed_forward_(o.d_model, o.dim_feedforward, o.activation,
+                    o.activation_dropout.value_or(o.dropout), o.bias, init),
       feed_forward_norm_(o.d_model, o.layer_norm_eps, o.bias, init) {}
 
 Tensor EncoderLayer::forward(const Tensor& input, const Rows& rows, const ScoreTerms& terms,

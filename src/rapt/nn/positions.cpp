@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "rapt/base/checked.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt::nn {
@@ -24,6 +25,16 @@ Tensor sinusoidal_positions(int64_t length, int64_t C, DType dtype) {
     }
   });
   return table;
+}
+
+Tensor position_ids(const Rows& rows) {
+  Tensor ids = Tensor::zeros({rows.tokens()}, DType::i32);
+  for (const Segment& sentence : rows.segments()) {
+    for (int64_t i = 0; i < sentence.count; ++i)
+      ids.data<int32_t>()[sentence.row + i] =
+          narrow<int32_t>(sentence.position + i, "position_ids: position");
+  }
+  return ids;
 }
 
 }  // namespace rapt::nn

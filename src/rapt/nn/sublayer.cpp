@@ -4,6 +4,15 @@
 
 namespace rapt::nn {
 
+AttentionOptions attention_options(const LayerOptions& o) {
+  return {.d_model = o.d_model,
+          .nhead = o.nhead,
+          .d_qk = o.d_qk,
+          .d_v = o.d_v,
+          .dropout = o.attention_dropout.value_or(o.dropout),
+          .bias = o.bias};
+}
+
 Tensor sublayer(const Tensor& x, const Rows& rows, const LayerNorm& norm,
                 const LayerOptions& options, const char* name,
                 const std::function<Tensor(const Tensor& x, const Pass& pass)>& f,

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
+#include "rapt/nn/attention.h"
 #include "rapt/nn/feed_forward.h"
 #include "rapt/nn/layer_norm.h"
 
@@ -16,12 +18,16 @@ struct LayerOptions {
   int64_t nhead = 8;
   int64_t d_qk = 0, d_v = 0;  // of a head; 0: d_model / nhead
   int64_t dim_feedforward = 2048;
-  double dropout = 0.1;  // of attention weights, hidden units and sublayer outputs
+  double dropout = 0.1;  // of sublayer outputs; of the other two where they are not set
+  std::optional<double> attention_dropout = {};   // of attention weights
+  std::optional<double> activation_dropout = {};  // of hidden units
   Activation activation = "relu";
   double layer_norm_eps = 1e-5;
   bool norm_first = false;
   bool bias = true;
 };
+
+AttentionOptions attention_options(const LayerOptions& options);
 
 // norm_first: x + dropout(f(norm(x))); otherwise norm(x + dropout(f(x))). x (N, C) -> (N, C).
 // `pass` is the layer's; the dropout's site is "name.output".

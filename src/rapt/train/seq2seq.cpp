@@ -1,7 +1,6 @@
 #include "rapt/train/seq2seq.h"
 
 #include <chrono>
-#include <cmath>
 
 #include "rapt/base/check.h"
 
@@ -22,36 +21,17 @@ Seq2SeqBatch to_tensors(const data::PairBatch& batch) {
 
 Loss seq2seq_loss(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
                   double label_smoothing, const Pass& pass) {
-  return cross_entropy(
-      model.forward(batch.source, batch.source_rows, batch.target_in, batch.target_rows, pass),
-      batch.target_out, {.label_smoothing = label_smoothing});
+  const nn::Memory memory = model.encode(batch.source, batch.source_rows, pass);
+  const Tensor hidden = model.decode(batch.target_in, batch.target_rows, memory, pass);
+  return model.loss(hidden, batch.target_out, {.label_smoothing = label_smoothing}, pass);
 }
 
-StepResult train_step(models::EncoderDecoder& model, const Seq2SeqBatch& batch,
+StepResult train_step(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
                       optim::Optimizer& optimizer, Gradients& gradients, double rate,
                       double label_smoothing, uint64_t seed, uint64_t step) {
-  gradients.clear();
-  StepResult result;
-  result.loss = seq2seq_loss(model, batch, label_smoothing, Pass::train(gradients, seed, step));
-  if (result.loss.count == 0) return result;
-  if (!std::isfinite(result.loss.mean())) {
-    fail(
-        ErrorKind::diverged,
-        "training diverged: the loss of step {} is not finite; lower the learning rate or lengthen "
-        "the warm-up",
-        step + 1);
-  }
-  backward(result.loss.sum);
-  result.loss.sum = result.loss.sum.detach();
-  const optim::StepResult update =
-      optimizer.step(gradients, 1 / static_cast<double>(result.loss.count), rate);
-  if (!update.applied) {
-    fail(ErrorKind::diverged,
-         "training diverged: the gradient of {} is not finite in step {}; lower the learning rate",
-         update.bad_parameter, step + 1);
-  }
-  result.updated = true;
-  return result;
+  return take_step(
+      [&](const Pass& pass) { return seq2seq_loss(model, batch, label_smoothing, pass); },
+      optimizer, gradients, {rate, seed, step});
 }
 
 double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,

@@ -6,8 +6,7 @@
 
 #include "rapt/data/batches.h"
 #include "rapt/models/encoder_decoder.h"
-#include "rapt/ops/cross_entropy.h"
-#include "rapt/optim/optimizer.h"
+#include "rapt/train/step.h"
 
 namespace rapt::train {
 
@@ -23,15 +22,8 @@ Seq2SeqBatch to_tensors(const data::PairBatch& batch);
 Loss seq2seq_loss(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
                   double label_smoothing, const Pass& pass);
 
-struct StepResult {
-  Loss loss;
-  bool updated = false;  // false where nothing was counted
-};
-
-// One optimizer step on one batch: forward, backward, update with the gradient of the mean loss.
-// `step` counts from 0 and keys dropout. Throws Error (diverged) where the loss or a gradient is
-// not finite; the model is then as it was.
-StepResult train_step(models::EncoderDecoder& model, const Seq2SeqBatch& batch,
+// One optimizer step on one batch; see take_step.
+StepResult train_step(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
                       optim::Optimizer& optimizer, Gradients& gradients, double rate,
                       double label_smoothing, uint64_t seed, uint64_t step);
 
@@ -56,7 +48,7 @@ struct Progress {
 };
 
 // Runs the epochs; `report` is called after every step, and an epoch ends with batch == batches.
-// Throws as train_step does. Returns the mean loss of the last epoch (so far, where it stopped).
+// Throws as take_step does. Returns the mean loss of the last epoch (so far, where it stopped).
 double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
            optim::Optimizer& optimizer, const FitOptions& options,
            const std::function<void(const Progress&)>& report);

@@ -1,0 +1,82 @@
+#include "rapt/models/language_model.h"
+
+#include "rapt/base/check.h"
+#include "rapt/nn/positions.h"
+#include "rapt/ops/elementwise.h"
+#include "rapt/ops/linear.h"
+
+namespace rapt::models {
+namespace {
+
+LanguageModelConfig checked(const LanguageModelConfig& config) {
+  config.check();
+  return config;
+}
+
+nn::Embedding small_table(int64_t V, int64_t C, const nn::Init& init) {
+  return nn::Embedding(init.normal({V, C}, 0.02));
+}
+
+}  // namespace
+
+void LanguageModelConfig::check() const {
+  const auto positive = [](const char* name, int64_t value) {
+    RAPT_CHECK(value >= 1, "{}: expected at least 1, got {}", name, value);
+  };
+  positive("vocab_size", vocab_size);
+  positive("d_model", d_model);
+  positive("nhead", nhead);
+  positive("dim_feedforward", dim_feedforward);
+  positive("max_len", max_len);
+  RAPT_CHECK(num_layers >= 0, "num_layers: expected at least 0, got {}", num_layers);
+  RAPT_CHECK(d_model % nhead == 0, "nhead {} does not divide d_model {}", nhead, d_model);
+  nn::Activation{activation};  // throws for another name
+  const auto probability = [](const char* name, double value) {
+    RAPT_CHECK(value >= 0 && value < 1, "{}: expected a number in [0, 1), got {}", name, value);
+  };
+  probability("dropout", dropout);
+  probability("embedding_dropout", embedding_dropout);
+  probability("attention_dropout", attention_dropout);
+  probability("activation_dropout", activation_dropout);
+}
+
+LanguageModel::LanguageModel(const LanguageModelConfig& config, const nn::Init& init)
+    : config_(checked(config)),
+      embedding_(small_table(config.vocab_size, config.d_model, init)),
+      positions_(small_table(config.max_len, config.d_model, init)),
+      encoder_({.d_model = config.d_model,
+                .nhead = config.nhead,
+                .dim_feedforward = config.dim_feedforward,
+                .dropout = config.dropout,
+                .attention_dropout = config.attention_dropout,
+                .activation_dropout = config.activation_dropout,
+                .activation = config.activation,
+                .layer_norm_eps = config.layer_norm_eps,
+                .norm_first = config.norm_first},
+               config.num_layers, config.final_norm, init) {}
+
+Tensor LanguageModel::forward(const Tensor& ids, const Rows& rows, const Pass& pass) const {
+  const Pass at = pass.scope("embedding");
+  const Tensor tokens = embedding_.forward(ids, rows, {}, 1, 0, at);  // (N, C)
+  const Tensor places = positions_.forward(nn::position_ids(rows), rows, {}, 1, 0, at);
+  const Tensor x = dropout(add(tokens, places), rows, at.dropout(config_.embedding_dropout));
+  return encoder_.forward(x, rows, config_.causal ? Mask::causal() : Mask(), pass.scope("encoder"));
+}
+
+Tensor LanguageModel::logits(const Tensor& hidden, const Pass& pass) const {
+  return linear(hidden, pass.use(embedding_.table()));
+}
+
+Loss LanguageModel::loss(const Tensor& hidden, const Tensor& targets,
+                         const CrossEntropyOptions& options, const Pass& pass) const {
+  return projection_loss(hidden, pass.use(embedding_.table()), {}, targets, options);
+}
+
+void LanguageModel::visit(const nn::Visitor& visitor, const std::string& prefix) const {
+  embedding_.visit(visitor, nn::join_name(prefix, "embedding"));
+  positions_.visit(visitor, nn::join_name(prefix, "positions"));
+  encoder_.visit(visitor, nn::join_name(prefix, "encoder"));
+  embedding_.visit(visitor, nn::join_name(prefix, "head"));
+}
+
+}  // namespace rapt::models

@@ -1,0 +1,137 @@
+// Models of one stack: language models and the Vision Transformer.
+#include "rapt/models/language_model.h"
+#include "rapt/models/vision_transformer.h"
+#include "rapt/ops/cross_entropy.h"
+#include "tests/testing/modules.h"
+#include "tests/testing/tensors.h"
+
+namespace rapt::models {
+namespace {
+
+using testing::check_module;
+using testing::difference;
+using testing::error_of;
+using testing::ids;
+using testing::random_tensor;
+using testing::same_bits;
+using testing::values_of;
+
+LanguageModelConfig tiny(bool causal) {
+  LanguageModelConfig config;
+  config.vocab_size = 7;
+  config.d_model = 6;
+  config.nhead = 2;
+  config.dim_feedforward = 5;
+  config.num_layers = 2;
+  config.max_len = 4;
+  config.causal = causal;
+  config.activation_dropout = 0.1;
+  return config;
+}
+
+const Rows kRows = Rows::packed({3, 1, 4});
+const Tensor kIds = ids({1, 2, 3, 6, 0, 5, 5, 1});
+const Tensor kTargets = ids({2, 3, -100, 1, 5, 5, 1, 0});
+
+TEST(LanguageModel, EveryParameterHasItsGradient) {
+  for (const bool causal : {false, true}) {
+    Rng rng(1);
+    const LanguageModel model(tiny(causal), {.rng = &rng, .dtype = DType::f64});
+    EXPECT_TRUE(
+        check_module(model,
+                     [&](const Pass& pass) {
+                       return model.loss(model.forward(kIds, kRows, pass), kTargets, {}, pass).sum;
+                     },
+                     {.pass = {.training = true, .seed = 3}}));
+  }
+}
+
+TEST(LanguageModel, TheLossIsThatOfTheLogits) {
+  Rng rng(1);
+  const LanguageModel model(tiny(true), {.rng = &rng, .dtype = DType::f64});
+  const Pass pass;
+  const Tensor hidden = model.forward(kIds, kRows, pass);
+  const Loss loss = model.loss(hidden, kTargets, {}, pass);
+  EXPECT_EQ(loss.count, 7);
+  EXPECT_NEAR(loss.sum.item(), cross_entropy(model.logits(hidden, pass), kTargets).sum.item(),
+              1e-12);
+}
+
+TEST(LanguageModel, OnlyACausalOneDoesNotSeeWhatIsLater) {
+  Tensor changed = kIds.contiguous_copy();
+  changed.data<int32_t>()[7] = 2;  // the last token of the last sentence
+  for (const bool causal : {false, true}) {
+    Rng rng(1);
+    const LanguageModel model(tiny(causal), {.rng = &rng, .dtype = DType::f64});
+    const Tensor a = model.forward(kIds, kRows, Pass()), b = model.forward(changed, kRows, Pass());
+    EXPECT_TRUE(same_bits(a.rows(0, 4), b.rows(0, 4)));
+    EXPECT_EQ(same_bits(a.rows(4, 3), b.rows(4, 3)), causal);
+    EXPECT_FALSE(same_bits(a.rows(7, 1), b.rows(7, 1)));
+  }
+}
+
+TEST(LanguageModel, SaysWhatCannotBe) {
+  const auto error = [](auto change) {
+    LanguageModelConfig config = tiny(true);
+    change(config);
+    return error_of([&] { config.check(); });
+  };
+  EXPECT_EQ(error([](auto& c) { c.nhead = 4; }), "nhead 4 does not divide d_model 6");
+  EXPECT_EQ(error([](auto& c) { c.vocab_size = 0; }), "vocab_size: expected at least 1, got 0");
+  EXPECT_EQ(error([](auto& c) { c.dropout = 1; }), "dropout: expected a number in [0, 1), got 1");
+}
+
+VisionTransformerConfig tiny_image() {
+  VisionTransformerConfig config;
+  config.image_size = 4;
+  config.patch_size = 2;
+  config.channels = 2;
+  config.num_classes = 3;
+  config.d_model = 6;
+  config.nhead = 2;
+  config.dim_feedforward = 5;
+  config.num_layers = 1;
+  config.dropout = 0.2;
+  return config;
+}
+
+TEST(VisionTransformer, EveryParameterHasItsGradient) {
+  Rng rng(1);
+  const VisionTransformer model(tiny_image(), {.rng = &rng, .dtype = DType::f64});
+  const Tensor pixels = random_tensor({3, 2, 4, 4}, 2);
+  EXPECT_TRUE(check_module(model, [&](const Pass& pass) { return model.forward(pixels, pass); },
+                           {.pass = {.training = true, .seed = 3}}));
+  EXPECT_EQ(model.forward(pixels, Pass()).shape(), (Shape{3, 3}));
+}
+
+TEST(VisionTransformer, AnImageDoesNotDependOnItsMates) {
+  Rng rng(1);
+  const VisionTransformer model(tiny_image(), {.rng = &rng, .dtype = DType::f64});
+  const Tensor pixels = random_tensor({3, 2, 4, 4}, 2);
+  EXPECT_LE(difference(model.forward(pixels.rows(1, 1), Pass()),
+                       model.forward(pixels, Pass()).rows(1, 1)),
+            1e-12);
+}
+
+TEST(VisionTransformer, PatchesAreInTheOrderOfAConvolution) {
+  std::vector<double> pixels(16);
+  for (size_t i = 0; i < 16; ++i) pixels[i] = static_cast<double>(i);
+  // Two channels of 2 x 4: two patches.
+  EXPECT_EQ(values_of(patches_of(Tensor::from(pixels, {1, 2, 2, 4}), 2)),
+            (std::vector<double>{0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15}));
+}
+
+TEST(VisionTransformer, SaysWhatCannotBe) {
+  VisionTransformerConfig config = tiny_image();
+  config.patch_size = 3;
+  EXPECT_EQ(error_of([&] { config.check(); }), "patch_size 3 does not divide image_size 4");
+  Rng rng(1);
+  const VisionTransformer model(tiny_image(), {.rng = &rng});
+  EXPECT_EQ(error_of([&] {
+              model.forward(Tensor::zeros({1, 2, 4, 5}, DType::f32), Pass());
+            }),
+            "VisionTransformer: expected pixels (B, 2, 4, 4), got (1, 2, 4, 5)");
+}
+
+}  // namespace
+}  // namespace rapt::models
