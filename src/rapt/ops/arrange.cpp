@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rapt/base/profile.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -32,14 +33,14 @@ Tensor swap_axes(const Tensor& x) {
   Tensor y = Tensor::empty({B, A, C}, x.dtype());
   dispatch_float(x.dtype(), "swap_axes", [&](auto tag) {
     using T = decltype(tag);
-    const ProfileScope profile("swap_axes");
+    const ProfileScope profile("swap_axes", 0, bytes_of(x, y));
     swap(x.data<T>(), x.row_stride(), y.data<T>(), A * C, A, B, C);
   });
   return record(y, {x}, [A, B, C](const Tensor& dy, Sink& d) {
     Tensor dx = d.write(0);
     dispatch_float(dy.dtype(), "swap_axes", [&](auto tag) {
       using T = decltype(tag);
-      const ProfileScope profile("swap_axes backward");
+      const ProfileScope profile("swap_axes backward", 0, bytes_of(dy, dx));
       swap(dy.data<T>(), A * C, dx.data<T>(), dx.row_stride(), B, A, C);
     });
   });

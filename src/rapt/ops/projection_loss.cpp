@@ -7,6 +7,7 @@
 #include "rapt/kernels/matmul.h"
 #include "rapt/kernels/softmax.h"
 #include "rapt/ops/select.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -55,27 +56,33 @@ struct Parts {
     const int64_t M = end - begin, C = x.dim(1), V = w.dim(0);
     const double flops =
         2.0 * static_cast<double>(M) * static_cast<double>(V) * static_cast<double>(C);
+    const double weight_bytes = bytes_of(w),
+                 bytes = static_cast<double>(M * size_of(x.dtype()));  // of a column
     const T* rows = std::as_const(x).data<T>() + begin * x.row_stride();
     const T* weight = std::as_const(w).data<T>();
     const bool recorded = dx.defined() || dw.defined() || db.defined();
     {
-      const ProfileScope profile("projection", flops);
+      const ProfileScope profile("projection", flops,
+                                 weight_bytes + bytes * static_cast<double>(V + C));
       kernels::linear(rows, x.row_stride(), weight, w.row_stride(),
                       b.defined() ? std::as_const(b).data<T>() : nullptr, logits, V, M, V, C,
                       recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
     }
     {
-      const ProfileScope profile("cross_entropy");
+      const ProfileScope profile("cross_entropy", 0,
+                                 bytes * static_cast<double>(recorded ? 2 * V : V));
       kernels::cross_entropy(logits, V, targets + begin, -1, smoothing, losses + begin,
                              recorded ? logits : nullptr, V, M, V);
     }
     if (dx.defined()) {
-      const ProfileScope profile("projection dx", flops);
+      const ProfileScope profile("projection dx", flops,
+                                 weight_bytes + bytes * static_cast<double>(V + C));
       kernels::linear_dx(logits, V, weight, w.row_stride(), dx.data<T>() + begin * C, C, M, V, C,
                          false);
     }
     if (dw.defined()) {
-      const ProfileScope profile("projection dw", flops);
+      const ProfileScope profile("projection dw", flops,
+                                 weight_bytes + bytes * static_cast<double>(V + C));
       kernels::linear_dw(logits, V, rows, x.row_stride(), dw.data<T>(), C, M, V, C, begin > 0);
     }
     if (db.defined()) kernels::linear_db(logits, V, db.data<T>(), M, V, begin > 0);

@@ -5,6 +5,7 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/elementwise.h"
+#include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
@@ -21,7 +22,7 @@ Tensor select_rows(const Tensor& x, std::span<const int32_t> rows) {
   const auto [N, W, ld] = as_matrix(x);
   dispatch_any(x.dtype(), [&, W = W, ld = ld](auto tag) {
     using T = decltype(tag);
-    const ProfileScope profile("select_rows");
+    const ProfileScope profile("select_rows", 0, 2 * bytes_of(y));
     for (size_t i = 0; i < rows.size(); ++i)
       std::copy_n(x.data<T>() + rows[i] * ld, W, y.data<T>() + static_cast<int64_t>(i) * W);
   });
@@ -30,7 +31,7 @@ Tensor select_rows(const Tensor& x, std::span<const int32_t> rows) {
                     const Tensor& dy, Sink& d) {
                   dispatch_float(dy.dtype(), "select_rows", [&](auto tag) {
                     using T = decltype(tag);
-                    const ProfileScope profile("select_rows backward");
+                    const ProfileScope profile("select_rows backward", 0, 2 * bytes_of(dy));
                     auto [dx, first] = d.add(0);
                     T* to = dx.template data<T>();
                     if (first) kernels::fill(to, dx.row_stride(), 0, N, W);
@@ -50,7 +51,7 @@ Tensor mean_rows(const Tensor& x, const Rows& rows) {
   Tensor y = Tensor::zeros({B, C}, x.dtype());
   dispatch_float(x.dtype(), "mean_rows", [&](auto tag) {
     using T = decltype(tag);
-    const ProfileScope profile("mean_rows");
+    const ProfileScope profile("mean_rows", 0, bytes_of(x, y));
     for (int64_t b = 0; b < B; ++b) {
       T* to = y.data<T>() + b * C;
       for (int64_t i = 0; i < rows[b].count; ++i) {
@@ -65,7 +66,7 @@ Tensor mean_rows(const Tensor& x, const Rows& rows) {
     Tensor dx = d.write(0);
     dispatch_float(dy.dtype(), "mean_rows", [&](auto tag) {
       using T = decltype(tag);
-      const ProfileScope profile("mean_rows backward");
+      const ProfileScope profile("mean_rows backward", 0, bytes_of(dy, dx));
       for (int64_t b = 0; b < rows.sentences(); ++b) {
         const T* from = dy.data<T>() + b * C;
         const T count = static_cast<T>(rows[b].count);
