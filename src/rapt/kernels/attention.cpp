@@ -14,6 +14,7 @@
 #define HWY_TARGET_INCLUDE "rapt/kernels/attention.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.
+#include "rapt/kernels/attention_bf16-inl.h"
 #include "rapt/kernels/attention_forward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,6 +38,20 @@ void forward_f64(const AttentionArgs<double>& args, const TileCut& cut, const Fo
                  Range items, double* out, const HeadStrides& out_at, SoftmaxSum<double>* sums) {
   run_items(args, cut, plan, items, out, out_at, sums);
 }
+void forward_bf16(const AttentionArgs<bf16>& args, const TileCut& cut, const ForwardPlan& plan,
+                  Range items, bf16* out, const HeadStrides& out_at, SoftmaxSum<float>* sums) {
+  const auto heads = scratch_of_thread<WideHeads>(kWideSlot, args, false);
+  const AttentionArgs<float> wide = heads.args(args);
+  const auto scratch = scratch_of_thread<ForwardScratch<float>>(kWorkSlot, wide, cut);
+  for (int64_t i = items.begin; i < items.end; ++i) {
+    const ForwardItem item = plan.item(i);
+    const Segment& queries = args.queries[static_cast<size_t>(item.b)];
+    heads.read_keys(args, item.b, args.key_head(item.h));
+    heads.q.read(args.q, args.q_at, queries, item.h, item.queries);
+    ForwardPiece<float>(wide, cut, item, scratch, heads.out.data, heads.out.at(), sums).run();
+    heads.out.write(out, out_at, queries, item.h, item.queries, false);
+  }
+}
 
 }  // namespace rapt::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -47,6 +62,7 @@ namespace {
 
 HWY_EXPORT(forward_f32);
 HWY_EXPORT(forward_f64);
+HWY_EXPORT(forward_bf16);
 
 void run(const AttentionArgs<float>& args, const TileCut& cut, const ForwardPlan& plan, Range items,
          float* out, const HeadStrides& out_at, SoftmaxSum<float>* sums) {
@@ -56,9 +72,14 @@ void run(const AttentionArgs<double>& args, const TileCut& cut, const ForwardPla
          Range items, double* out, const HeadStrides& out_at, SoftmaxSum<double>* sums) {
   HWY_DYNAMIC_DISPATCH(forward_f64)(args, cut, plan, items, out, out_at, sums);
 }
+void run(const AttentionArgs<bf16>& args, const TileCut& cut, const ForwardPlan& plan, Range items,
+         bf16* out, const HeadStrides& out_at, SoftmaxSum<float>* sums) {
+  HWY_DYNAMIC_DISPATCH(forward_bf16)(args, cut, plan, items, out, out_at, sums);
+}
 
 template <class T>
-void attend(const AttentionArgs<T>& args, T* out, const HeadStrides& out_at, SoftmaxSum<T>* sums) {
+void attend(const AttentionArgs<T>& args, T* out, const HeadStrides& out_at,
+            SoftmaxSum<Precise<T>>* sums) {
   check_attention(args);
   const TileCut cut = forward_cut(args);
   int64_t* const first_item =
@@ -78,6 +99,10 @@ void attention(const AttentionArgs<float>& args, float* out, const HeadStrides& 
 }
 void attention(const AttentionArgs<double>& args, double* out, const HeadStrides& out_at,
                SoftmaxSum<double>* sums) {
+  attend(args, out, out_at, sums);
+}
+void attention(const AttentionArgs<bf16>& args, bf16* out, const HeadStrides& out_at,
+               SoftmaxSum<float>* sums) {
   attend(args, out, out_at, sums);
 }
 

@@ -9,6 +9,9 @@
 // mates, nor on keys it may not see.
 //
 // A query that may see no key gets zeros: output, weights and gradients.
+//
+// In bf16 operands and results are bf16 alone: all in between is f32, and so are bias, sums and
+// weights.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +84,7 @@ struct AttentionArgs {
   int64_t Hk = 0;  // heads of keys and values, of which H is a multiple; 0: H
   double scale = 1;
   AttentionMask mask;
-  ScoreBias<T>* bias = nullptr;
+  ScoreBias<Precise<T>>* bias = nullptr;
   // Element (query, key) of head h: philox_element(philox_key_of_head(key, h), sample and position
   // of the query, position of the key as channel).
   Dropout dropout;
@@ -109,6 +112,8 @@ void attention(const AttentionArgs<float>& args, float* out, const HeadStrides& 
                SoftmaxSum<float>* sums);
 void attention(const AttentionArgs<double>& args, double* out, const HeadStrides& out_at,
                SoftmaxSum<double>* sums);
+void attention(const AttentionArgs<bf16>& args, bf16* out, const HeadStrides& out_at,
+               SoftmaxSum<float>* sums);
 
 // dq, dk, dv from d_out; out and sums are the forward's. Each gradient is written, or added to
 // what is there if its flag says so; null gradients are not computed. The bias's gradient goes to
@@ -121,19 +126,20 @@ template <class T>
 struct AttentionGrads {
   const T* out = nullptr;
   const T* d_out = nullptr;
-  const SoftmaxSum<T>* sums = nullptr;
+  const SoftmaxSum<Precise<T>>* sums = nullptr;
   HeadStrides out_at, d_out_at;
   T* dq = nullptr;
   T* dk = nullptr;
   T* dv = nullptr;
   HeadStrides dq_at, dk_at, dv_at;
   bool add_dq = false, add_dk = false, add_dv = false;
-  const T* weights = nullptr;
-  const T* d_weights = nullptr;
+  const Precise<T>* weights = nullptr;
+  const Precise<T>* d_weights = nullptr;
   int64_t ldw = 0, weights_of_head = 0;  // from a query to the next, from (b, h) to (b, h + 1)
 };
 void attention_grad(const AttentionArgs<float>& args, const AttentionGrads<float>& grads);
 void attention_grad(const AttentionArgs<double>& args, const AttentionGrads<double>& grads);
+void attention_grad(const AttentionArgs<bf16>& args, const AttentionGrads<bf16>& grads);
 
 // The weights of head h of sentence b (without dropout), computed as the forward computes them from
 // its sums: weights[i * ldw + j] for query i and key j.
@@ -141,5 +147,7 @@ void attention_weights(const AttentionArgs<float>& args, const SoftmaxSum<float>
                        int64_t h, float* weights, int64_t ldw);
 void attention_weights(const AttentionArgs<double>& args, const SoftmaxSum<double>* sums, int64_t b,
                        int64_t h, double* weights, int64_t ldw);
+void attention_weights(const AttentionArgs<bf16>& args, const SoftmaxSum<float>* sums, int64_t b,
+                       int64_t h, float* weights, int64_t ldw);
 
 }  // namespace rapt::kernels

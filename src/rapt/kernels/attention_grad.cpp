@@ -14,6 +14,7 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.
 #include "rapt/kernels/attention_backward-inl.h"
+#include "rapt/kernels/attention_bf16-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
@@ -45,6 +46,57 @@ void backward_f32(const AttentionArgs<float>& args, const AttentionGrads<float>&
 void backward_f64(const AttentionArgs<double>& args, const AttentionGrads<double>& grads,
                   const TileCut& cut, const BackwardPlan& plan, Range tasks) {
   run_tasks(args, grads, cut, plan, tasks);
+}
+
+// One key head of one sentence with its query heads.
+void differentiate_item(const AttentionArgs<bf16>& args, const AttentionGrads<bf16>& grads,
+                        const TileCut& cut, int64_t b, int64_t key_head, const WideHeads& heads,
+                        const AttentionArgs<float>& wide, AttentionGrads<float> g,
+                        const BackwardScratch<float>& scratch) {
+  const Segment &queries = args.queries[static_cast<size_t>(b)],
+                &keys = args.keys[static_cast<size_t>(b)];
+  const int64_t query_heads = args.H / args.key_heads(), first = key_head * query_heads;
+  const Range rows{0, queries.count};
+  heads.read_keys(args, b, key_head);
+  for (int64_t h = first; h < first + query_heads; ++h) {
+    heads.q.read(args.q, args.q_at, queries, h, rows);
+    if (grads.d_out != nullptr) {
+      heads.out.read(grads.out, grads.out_at, queries, h, rows);
+      heads.d_out.read(grads.d_out, grads.d_out_at, queries, h, rows);
+    }
+    g.add_dk = g.add_dv = h > first;
+    BackwardHead<float>(wide, g, cut, b, h, scratch).run();
+    if (grads.dq != nullptr) heads.dq.write(grads.dq, grads.dq_at, queries, h, rows, grads.add_dq);
+  }
+  const Range all{0, keys.count};
+  if (grads.dk != nullptr) heads.dk.write(grads.dk, grads.dk_at, keys, key_head, all, grads.add_dk);
+  if (grads.dv != nullptr) heads.dv.write(grads.dv, grads.dv_at, keys, key_head, all, grads.add_dv);
+}
+
+void backward_bf16(const AttentionArgs<bf16>& args, const AttentionGrads<bf16>& grads,
+                   const TileCut& cut, const BackwardPlan& plan, Range tasks) {
+  const auto heads = scratch_of_thread<WideHeads>(kWideSlot, args, true);
+  const AttentionArgs<float> wide = heads.args(args);
+  const auto scratch = scratch_of_thread<BackwardScratch<float>>(kWorkSlot, wide, cut);
+  AttentionGrads<float> g;
+  if (grads.d_out != nullptr) {
+    g.out = heads.out.data, g.out_at = heads.out.at();
+    g.d_out = heads.d_out.data, g.d_out_at = heads.d_out.at();
+  }
+  g.sums = grads.sums;
+  if (grads.dq != nullptr) g.dq = heads.dq.data, g.dq_at = heads.dq.at();
+  if (grads.dk != nullptr) g.dk = heads.dk.data, g.dk_at = heads.dk.at();
+  if (grads.dv != nullptr) g.dv = heads.dv.data, g.dv_at = heads.dv.at();
+  g.weights = grads.weights, g.d_weights = grads.d_weights;
+  g.ldw = grads.ldw, g.weights_of_head = grads.weights_of_head;
+  for (int64_t task = tasks.begin; task < tasks.end; ++task) {
+    const Range items = plan.items_of(task);
+    for (int64_t i = items.begin; i < items.end; ++i) {
+      const int64_t item = plan.item(i), key_heads = args.key_heads();
+      differentiate_item(args, grads, cut, item / key_heads, item % key_heads, heads, wide, g,
+                         scratch);
+    }
+  }
 }
 
 // Weights of some queries of one sentence and head, each row zero where nothing is seen.
@@ -89,6 +141,14 @@ void weights_f64(const AttentionArgs<double>& args, const TileCut& cut,
                  double* weights, int64_t ldw) {
   weigh_queries(args, cut, sums, b, h, queries, weights, ldw);
 }
+void weights_bf16(const AttentionArgs<bf16>& args, const TileCut& cut,
+                  const SoftmaxSum<float>* sums, int64_t b, int64_t h, Range queries,
+                  float* weights, int64_t ldw) {
+  const auto heads = scratch_of_thread<WideHeads>(kWideSlot, args, false);
+  heads.read_keys(args, b, args.key_head(h));
+  heads.q.read(args.q, args.q_at, args.queries[static_cast<size_t>(b)], h, queries);
+  weigh_queries(heads.args(args), cut, sums, b, h, queries, weights, ldw);
+}
 
 }  // namespace rapt::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -99,8 +159,10 @@ namespace {
 
 HWY_EXPORT(backward_f32);
 HWY_EXPORT(backward_f64);
+HWY_EXPORT(backward_bf16);
 HWY_EXPORT(weights_f32);
 HWY_EXPORT(weights_f64);
+HWY_EXPORT(weights_bf16);
 
 void run(const AttentionArgs<float>& args, const AttentionGrads<float>& grads, const TileCut& cut,
          const BackwardPlan& plan, Range tasks) {
@@ -109,6 +171,10 @@ void run(const AttentionArgs<float>& args, const AttentionGrads<float>& grads, c
 void run(const AttentionArgs<double>& args, const AttentionGrads<double>& grads, const TileCut& cut,
          const BackwardPlan& plan, Range tasks) {
   HWY_DYNAMIC_DISPATCH(backward_f64)(args, grads, cut, plan, tasks);
+}
+void run(const AttentionArgs<bf16>& args, const AttentionGrads<bf16>& grads, const TileCut& cut,
+         const BackwardPlan& plan, Range tasks) {
+  HWY_DYNAMIC_DISPATCH(backward_bf16)(args, grads, cut, plan, tasks);
 }
 
 template <class T>
@@ -138,10 +204,14 @@ void run(const AttentionArgs<double>& args, const TileCut& cut, const SoftmaxSum
          int64_t b, int64_t h, Range queries, double* weights, int64_t ldw) {
   HWY_DYNAMIC_DISPATCH(weights_f64)(args, cut, sums, b, h, queries, weights, ldw);
 }
+void run(const AttentionArgs<bf16>& args, const TileCut& cut, const SoftmaxSum<float>* sums,
+         int64_t b, int64_t h, Range queries, float* weights, int64_t ldw) {
+  HWY_DYNAMIC_DISPATCH(weights_bf16)(args, cut, sums, b, h, queries, weights, ldw);
+}
 
 template <class T>
-void weigh(const AttentionArgs<T>& args, const SoftmaxSum<T>* sums, int64_t b, int64_t h,
-           T* weights, int64_t ldw) {
+void weigh(const AttentionArgs<T>& args, const SoftmaxSum<Precise<T>>* sums, int64_t b, int64_t h,
+           Precise<T>* weights, int64_t ldw) {
   check_attention(args);
   TileCut cut = backward_cut(args);
   cut.most_queries = 0;
@@ -159,6 +229,9 @@ void attention_grad(const AttentionArgs<float>& args, const AttentionGrads<float
 void attention_grad(const AttentionArgs<double>& args, const AttentionGrads<double>& grads) {
   differentiate(args, grads);
 }
+void attention_grad(const AttentionArgs<bf16>& args, const AttentionGrads<bf16>& grads) {
+  differentiate(args, grads);
+}
 
 void attention_weights(const AttentionArgs<float>& args, const SoftmaxSum<float>* sums, int64_t b,
                        int64_t h, float* weights, int64_t ldw) {
@@ -166,6 +239,10 @@ void attention_weights(const AttentionArgs<float>& args, const SoftmaxSum<float>
 }
 void attention_weights(const AttentionArgs<double>& args, const SoftmaxSum<double>* sums, int64_t b,
                        int64_t h, double* weights, int64_t ldw) {
+  weigh(args, sums, b, h, weights, ldw);
+}
+void attention_weights(const AttentionArgs<bf16>& args, const SoftmaxSum<float>* sums, int64_t b,
+                       int64_t h, float* weights, int64_t ldw) {
   weigh(args, sums, b, h, weights, ldw);
 }
 

@@ -33,7 +33,7 @@ struct TileCut {
 };
 
 // Slots of thread_scratch(): of the thread that plans, and of each thread that works.
-inline constexpr int kPlanSlot = 14, kWorkSlot = 15;
+inline constexpr int kWideSlot = 13, kPlanSlot = 14, kWorkSlot = 15;
 
 // Throws Error where the arguments contradict each other.
 template <class T>

@@ -20,7 +20,7 @@ inline bool splits_sentence(const Segment& queries, const Segment& keys) {
 
 template <class T>
 bool may_split(const AttentionArgs<T>& args) {
-  return std::is_same_v<T, float> && args.split && active_isa() >= Isa::amx &&
+  return !std::is_same_v<T, double> && args.split && active_isa() >= Isa::amx &&
          std::max(args.Dk, args.Dv) <= kMaxKeyTile;
 }
 

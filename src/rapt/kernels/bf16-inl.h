@@ -15,16 +15,19 @@ namespace rapt::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D>
-HWY_INLINE hn::Vec<D> LoadBf16(D d, const bf16* p) {
+HWY_INLINE hn::Vec<D> LoadBf16(D d, const uint16_t* p) {
   const hn::RebindToUnsigned<D> d32;
   const hn::Rebind<uint16_t, D> d16;
-  const auto half = hn::LoadU(d16, reinterpret_cast<const uint16_t*>(p));
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, half)));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, p))));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> LoadBf16(D d, const bf16* p) {
+  return LoadBf16(d, reinterpret_cast<const uint16_t*>(p));
 }
 
 // Rounds to nearest even and keeps NaN, as the constructor of bf16 does.
 template <class D>
-HWY_INLINE void StoreBf16(D /*d*/, hn::Vec<D> v, bf16* p) {
+HWY_INLINE void StoreBf16(D /*d*/, hn::Vec<D> v, uint16_t* p) {
   const hn::RebindToUnsigned<D> d32;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<uint16_t, D> d16;
@@ -34,7 +37,11 @@ HWY_INLINE void StoreBf16(D /*d*/, hn::Vec<D> v, bf16* p) {
   const auto quiet = hn::Or(word, hn::Set(d32, 0x00400000u));
   const auto number = hn::RebindMask(d32, hn::Eq(v, v));
   const auto upper = hn::ShiftRight<16>(hn::IfThenElse(number, rounded, quiet));
-  hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, upper)), d16, reinterpret_cast<uint16_t*>(p));
+  hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, upper)), d16, p);
+}
+template <class D>
+HWY_INLINE void StoreBf16(D d, hn::Vec<D> v, bf16* p) {
+  StoreBf16(d, v, reinterpret_cast<uint16_t*>(p));
 }
 
 }  // namespace rapt::kernels::HWY_NAMESPACE

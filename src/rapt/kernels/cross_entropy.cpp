@@ -18,40 +18,45 @@ namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
 // The sums of exp(x - shift), whose terms go to y if it is not null, and of x - shift.
-HWY_INLINE void ExpSums(const float* x, float shift, float* y, int64_t cols, double& exponentials,
+template <class T>
+HWY_INLINE void ExpSums(const T* x, float shift, float* y, int64_t cols, double& exponentials,
                         double& shifted) {
   const auto vs = hn::Set(hn::ScalableTag<float>(), shift);
   TwoRowSums(
       cols,
       [=](auto d, int64_t i, int64_t count, auto& a, auto& b) HWY_ATTR {
-        const auto part =
-            count >= LaneCount(d) ? hn::LoadU(d, x + i) : LoadPart(d, x + i, count, vs);
-        b = hn::Add(b, hn::Sub(part, vs));
+        b = hn::Add(b, hn::Sub(LoadUpTo(d, x + i, count, vs), vs));
         a = hn::Add(a, ExpAt(d, x, vs, y, i, count));
       },
       exponentials, shifted);
 }
 
-// One row with a target; d may be x or null. Returns the loss.
-HWY_INLINE float CrossEntropyRow(const float* x, int32_t target, double smoothing, float* d,
+// One row with a target; d may be x or null. The exponentials go to `e`, which may be d if it is
+// f32, and is null if d is. Returns the loss.
+template <class T>
+HWY_INLINE float CrossEntropyRow(const T* x, int32_t target, double smoothing, float* e, T* d,
                                  int64_t V) {
   const float shift = RowShift(x, V);
   const double on_target = 1 - smoothing, each = smoothing / static_cast<double>(V);
   // What the loss needs of x comes before d is written.
-  const double target_logit = static_cast<double>(x[target]) - static_cast<double>(shift);
+  const double target_logit =
+      static_cast<double>(static_cast<float>(x[target])) - static_cast<double>(shift);
   double exponentials = 0, shifted = 0;
   if (smoothing > 0) {
-    ExpSums(x, shift, d, V, exponentials, shifted);
+    ExpSums(x, shift, e, V, exponentials, shifted);
   } else {
-    exponentials = static_cast<double>(RowExpSum(x, shift, d, V));
+    exponentials = static_cast<double>(RowExpSum(x, shift, e, V));
   }
   const float total = static_cast<float>(exponentials);
   if (d != nullptr) {
     const float factor = total == 0 ? 0.0f : 1 / total, uniform = static_cast<float>(each);
-    MapRow(d, d, V, [=](auto tag, auto e) HWY_ATTR {
-      return hn::MulSub(e, hn::Set(tag, factor), hn::Set(tag, uniform));
-    });
-    d[target] -= static_cast<float>(on_target);
+    const auto slope = [=](auto tag, auto v) HWY_ATTR {
+      return hn::MulSub(v, hn::Set(tag, factor), hn::Set(tag, uniform));
+    };
+    const hn::CappedTag<float, 1> one;
+    const float of_target = hn::GetLane(slope(one, hn::Set(one, e[target])));
+    MapRow(e, d, V, slope);
+    d[target] = T(of_target - static_cast<float>(on_target));
   }
   if (total == 0) return std::numeric_limits<float>::infinity();  // all logits minus infinity
   const double log_total = std::log(exponentials);
@@ -60,14 +65,20 @@ HWY_INLINE float CrossEntropyRow(const float* x, int32_t target, double smoothin
   return static_cast<float>(loss);
 }
 
-void CrossEntropyRows(const float* logits, int64_t ld, const int32_t* targets, int32_t ignore_index,
-                      double smoothing, float* losses, float* d_logits, int64_t ldd, int64_t rows,
+HWY_INLINE float* Exponentials(float* d, int64_t /*V*/) { return d; }
+HWY_INLINE float* Exponentials(bf16* d, int64_t V) {
+  return d == nullptr ? nullptr : row_scratch(V);
+}
+
+template <class T>
+void CrossEntropyRows(const T* logits, int64_t ld, const int32_t* targets, int32_t ignore_index,
+                      double smoothing, float* losses, T* d_logits, int64_t ldd, int64_t rows,
                       int64_t V) {
   const hn::ScalableTag<float> tag;
   for (int64_t r = 0; r < rows; ++r) {
-    float* d = d_logits == nullptr ? nullptr : d_logits + r * ldd;
+    T* d = d_logits == nullptr ? nullptr : d_logits + r * ldd;
     if (targets[r] != ignore_index) {
-      losses[r] = CrossEntropyRow(logits + r * ld, targets[r], smoothing, d, V);
+      losses[r] = CrossEntropyRow(logits + r * ld, targets[r], smoothing, Exponentials(d, V), d, V);
       continue;
     }
     losses[r] = 0;  // whatever its logits are
@@ -76,33 +87,49 @@ void CrossEntropyRows(const float* logits, int64_t ld, const int32_t* targets, i
   }
 }
 
+constexpr auto& CrossEntropyRowsF32 = CrossEntropyRows<float>;
+constexpr auto& CrossEntropyRowsBf16 = CrossEntropyRows<bf16>;
+
 }  // namespace
 }  // namespace rapt::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace rapt::kernels {
+namespace {
 
-HWY_EXPORT(CrossEntropyRows);
+HWY_EXPORT(CrossEntropyRowsF32);
+HWY_EXPORT(CrossEntropyRowsBf16);
+
+template <class T, class F>
+void by_rows(const T* logits, int64_t ld, const int32_t* targets, int32_t ignore_index,
+             double smoothing, Precise<T>* losses, T* d_logits, int64_t ldd, int64_t rows,
+             int64_t V, const F& f) {
+  parallel_ranges(rows, rows_per_chunk(V), [&](int64_t begin, int64_t end) {
+    f(logits + begin * ld, ld, targets + begin, ignore_index, smoothing, losses + begin,
+      d_logits == nullptr ? nullptr : d_logits + begin * ldd, ldd, end - begin, V);
+  });
+}
+
+}  // namespace
 
 void cross_entropy(const float* logits, int64_t ld, const int32_t* targets, int32_t ignore_index,
                    double smoothing, float* losses, float* d_logits, int64_t ldd, int64_t rows,
                    int64_t V) {
-  parallel_ranges(rows, rows_per_chunk(V), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(CrossEntropyRows)
-    (logits + begin * ld, ld, targets + begin, ignore_index, smoothing, losses + begin,
-     d_logits == nullptr ? nullptr : d_logits + begin * ldd, ldd, end - begin, V);
-  });
+  by_rows(logits, ld, targets, ignore_index, smoothing, losses, d_logits, ldd, rows, V,
+          HWY_DYNAMIC_DISPATCH(CrossEntropyRowsF32));
 }
-
 void cross_entropy(const double* logits, int64_t ld, const int32_t* targets, int32_t ignore_index,
                    double smoothing, double* losses, double* d_logits, int64_t ldd, int64_t rows,
                    int64_t V) {
-  parallel_ranges(rows, rows_per_chunk(V), [&](int64_t begin, int64_t end) {
-    reference::cross_entropy(logits + begin * ld, ld, targets + begin, ignore_index, smoothing,
-                             losses + begin, d_logits == nullptr ? nullptr : d_logits + begin * ldd,
-                             ldd, end - begin, V);
-  });
+  by_rows(logits, ld, targets, ignore_index, smoothing, losses, d_logits, ldd, rows, V,
+          reference::cross_entropy<double>);
+}
+void cross_entropy(const bf16* logits, int64_t ld, const int32_t* targets, int32_t ignore_index,
+                   double smoothing, float* losses, bf16* d_logits, int64_t ldd, int64_t rows,
+                   int64_t V) {
+  by_rows(logits, ld, targets, ignore_index, smoothing, losses, d_logits, ldd, rows, V,
+          HWY_DYNAMIC_DISPATCH(CrossEntropyRowsBf16));
 }
 
 }  // namespace rapt::kernels

@@ -15,8 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
-void DropoutRows(const Dropout& spec, const RowId* ids, const float* x, int64_t ldx, float* y,
-                 int64_t ldy, int64_t rows, int64_t cols) {
+template <class T>
+void DropoutRows(const Dropout& spec, const RowId* ids, const T* x, int64_t ldx, T* y, int64_t ldy,
+                 int64_t rows, int64_t cols) {
   for (int64_t i = 0; i < rows; ++i, x += ldx, y += ldy) {
     ForDropped(spec, row_id(ids, i), 0, cols,
                [=](auto d, int64_t j, int64_t count, auto drop)
@@ -24,32 +25,43 @@ void DropoutRows(const Dropout& spec, const RowId* ids, const float* x, int64_t 
   }
 }
 
+constexpr auto& DropoutRowsF32 = DropoutRows<float>;
+constexpr auto& DropoutRowsBf16 = DropoutRows<bf16>;
+
 }  // namespace
 }  // namespace rapt::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace rapt::kernels {
+namespace {
 
-HWY_EXPORT(DropoutRows);
+HWY_EXPORT(DropoutRowsF32);
+HWY_EXPORT(DropoutRowsBf16);
 
-void dropout(const Dropout& spec, const RowId* ids, const float* x, int64_t ldx, float* y,
-             int64_t ldy, int64_t rows, int64_t cols) {
+template <class T, class F>
+void drop(const Dropout& spec, const RowId* ids, const T* x, int64_t ldx, T* y, int64_t ldy,
+          int64_t rows, int64_t cols, const F& f) {
   if (spec.probability <= 0 && x == y && ldx == ldy) return;
   parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(DropoutRows)
-    (spec, ids == nullptr ? nullptr : ids + begin, x + begin * ldx, ldx, y + begin * ldy, ldy,
-     end - begin, cols);
+    f(spec, ids == nullptr ? nullptr : ids + begin, x + begin * ldx, ldx, y + begin * ldy, ldy,
+      end - begin, cols);
   });
 }
 
+}  // namespace
+
+void dropout(const Dropout& spec, const RowId* ids, const float* x, int64_t ldx, float* y,
+             int64_t ldy, int64_t rows, int64_t cols) {
+  drop(spec, ids, x, ldx, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(DropoutRowsF32));
+}
 void dropout(const Dropout& spec, const RowId* ids, const double* x, int64_t ldx, double* y,
              int64_t ldy, int64_t rows, int64_t cols) {
-  if (spec.probability <= 0 && x == y && ldx == ldy) return;
-  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    reference::dropout(spec, ids == nullptr ? nullptr : ids + begin, x + begin * ldx, ldx,
-                       y + begin * ldy, ldy, end - begin, cols);
-  });
+  drop(spec, ids, x, ldx, y, ldy, rows, cols, reference::dropout<double>);
+}
+void dropout(const Dropout& spec, const RowId* ids, const bf16* x, int64_t ldx, bf16* y,
+             int64_t ldy, int64_t rows, int64_t cols) {
+  drop(spec, ids, x, ldx, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(DropoutRowsBf16));
 }
 
 }  // namespace rapt::kernels

@@ -17,28 +17,31 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
-void AddRows(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int64_t ldy,
-             int64_t rows, int64_t cols) {
+template <class T>
+void AddRows(const T* a, int64_t lda, const T* b, int64_t ldb, T* y, int64_t ldy, int64_t rows,
+             int64_t cols) {
   for (int64_t i = 0; i < rows; ++i) {
     MapRow(a + i * lda, b + i * ldb, y + i * ldy, cols,
            [](auto, auto u, auto v) HWY_ATTR { return hn::Add(u, v); });
   }
 }
 
-void MultiplyRows(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int64_t ldy,
-                  int64_t rows, int64_t cols) {
+template <class T>
+void MultiplyRows(const T* a, int64_t lda, const T* b, int64_t ldb, T* y, int64_t ldy, int64_t rows,
+                  int64_t cols) {
   for (int64_t i = 0; i < rows; ++i) {
     MapRow(a + i * lda, b + i * ldb, y + i * ldy, cols,
            [](auto, auto u, auto v) HWY_ATTR { return hn::Mul(u, v); });
   }
 }
 
-void ScaleRows(const float* x, int64_t ldx, float factor, float* y, int64_t ldy, int64_t rows,
-               int64_t cols, bool accumulate) {
+template <class T>
+void ScaleRows(const T* x, int64_t ldx, float factor, T* y, int64_t ldy, int64_t rows, int64_t cols,
+               bool accumulate) {
   const auto f = hn::Set(hn::ScalableTag<float>(), factor);
   for (int64_t i = 0; i < rows; ++i) {
-    const float* from = x + i * ldx;
-    float* to = y + i * ldy;
+    const T* from = x + i * ldx;
+    T* to = y + i * ldy;
     if (accumulate) {
       MapRow(from, to, to, cols,
              [f](auto, auto u, auto v) HWY_ATTR { return hn::MulAdd(f, u, v); });
@@ -48,7 +51,8 @@ void ScaleRows(const float* x, int64_t ldx, float factor, float* y, int64_t ldy,
   }
 }
 
-void FillRows(float* y, int64_t ldy, float value, int64_t rows, int64_t cols) {
+template <class T>
+void FillRows(T* y, int64_t ldy, float value, int64_t rows, int64_t cols) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = LaneCount(d);
   const auto v = hn::Set(d, value);
@@ -56,6 +60,15 @@ void FillRows(float* y, int64_t ldy, float value, int64_t rows, int64_t cols) {
     for (int64_t j = 0; j < cols; j += lanes) StoreUpTo(v, d, y + j, cols - j);
   }
 }
+
+constexpr auto& AddRowsF32 = AddRows<float>;
+constexpr auto& AddRowsBf16 = AddRows<bf16>;
+constexpr auto& MultiplyRowsF32 = MultiplyRows<float>;
+constexpr auto& MultiplyRowsBf16 = MultiplyRows<bf16>;
+constexpr auto& ScaleRowsF32 = ScaleRows<float>;
+constexpr auto& ScaleRowsBf16 = ScaleRows<bf16>;
+constexpr auto& FillRowsF32 = FillRows<float>;
+constexpr auto& FillRowsBf16 = FillRows<bf16>;
 
 // The sum of f(x) in f64. Element i goes to total i % 32, whatever the vectors' length: the bits
 // are the same on every instruction set, as long as f is exact.
@@ -105,10 +118,14 @@ HWY_AFTER_NAMESPACE();
 namespace rapt::kernels {
 namespace {
 
-HWY_EXPORT(AddRows);
-HWY_EXPORT(MultiplyRows);
-HWY_EXPORT(ScaleRows);
-HWY_EXPORT(FillRows);
+HWY_EXPORT(AddRowsF32);
+HWY_EXPORT(AddRowsBf16);
+HWY_EXPORT(MultiplyRowsF32);
+HWY_EXPORT(MultiplyRowsBf16);
+HWY_EXPORT(ScaleRowsF32);
+HWY_EXPORT(ScaleRowsBf16);
+HWY_EXPORT(FillRowsF32);
+HWY_EXPORT(FillRowsBf16);
 HWY_EXPORT(Sum);
 HWY_EXPORT(SumOfSquares);
 
@@ -124,73 +141,96 @@ double sum_blocks(const T* x, int64_t n, const BlockSum& block_sum) {
   return total;
 }
 
+// y = f(a, b) by pieces; f(a, lda, b, ldb, y, ldy, rows, cols).
+template <class T, class F>
+void combine(const T* a, int64_t lda, const T* b, int64_t ldb, T* y, int64_t ldy, int64_t rows,
+             int64_t cols, const F& f) {
+  const bool contiguous = lda == cols && ldb == cols && ldy == cols;
+  for_pieces(rows, cols, contiguous, [&](const Piece& p) {
+    f(a + p.row * lda + p.column, lda, b + p.row * ldb + p.column, ldb, y + p.row * ldy + p.column,
+      ldy, p.rows, p.cols);
+  });
+}
+
+// y = f(x) by pieces; f(x, ldx, y, ldy, rows, cols).
+template <class T, class F>
+void map(const T* x, int64_t ldx, T* y, int64_t ldy, int64_t rows, int64_t cols, const F& f) {
+  for_pieces(rows, cols, ldx == cols && ldy == cols, [&](const Piece& p) {
+    f(x + p.row * ldx + p.column, ldx, y + p.row * ldy + p.column, ldy, p.rows, p.cols);
+  });
+}
+
+// y = value by pieces; f(y, ldy, rows, cols).
+template <class T, class F>
+void set(T* y, int64_t ldy, int64_t rows, int64_t cols, const F& f) {
+  for_pieces(rows, cols, ldy == cols,
+             [&](const Piece& p) { f(y + p.row * ldy + p.column, ldy, p.rows, p.cols); });
+}
+
 }  // namespace
 
 void add(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int64_t ldy,
          int64_t rows, int64_t cols) {
-  const bool contiguous = lda == cols && ldb == cols && ldy == cols;
-  for_pieces(rows, cols, contiguous, [&](const Piece& p) {
-    HWY_DYNAMIC_DISPATCH(AddRows)
-    (a + p.row * lda + p.column, lda, b + p.row * ldb + p.column, ldb, y + p.row * ldy + p.column,
-     ldy, p.rows, p.cols);
-  });
+  combine(a, lda, b, ldb, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(AddRowsF32));
 }
-
 void add(const double* a, int64_t lda, const double* b, int64_t ldb, double* y, int64_t ldy,
          int64_t rows, int64_t cols) {
-  const bool contiguous = lda == cols && ldb == cols && ldy == cols;
-  for_pieces(rows, cols, contiguous, [&](const Piece& p) {
-    reference::add(a + p.row * lda + p.column, lda, b + p.row * ldb + p.column, ldb,
-                   y + p.row * ldy + p.column, ldy, p.rows, p.cols);
-  });
+  combine(a, lda, b, ldb, y, ldy, rows, cols, reference::add<double>);
+}
+void add(const bf16* a, int64_t lda, const bf16* b, int64_t ldb, bf16* y, int64_t ldy, int64_t rows,
+         int64_t cols) {
+  combine(a, lda, b, ldb, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(AddRowsBf16));
 }
 
 void multiply(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int64_t ldy,
               int64_t rows, int64_t cols) {
-  const bool contiguous = lda == cols && ldb == cols && ldy == cols;
-  for_pieces(rows, cols, contiguous, [&](const Piece& p) {
-    HWY_DYNAMIC_DISPATCH(MultiplyRows)
-    (a + p.row * lda + p.column, lda, b + p.row * ldb + p.column, ldb, y + p.row * ldy + p.column,
-     ldy, p.rows, p.cols);
-  });
+  combine(a, lda, b, ldb, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(MultiplyRowsF32));
 }
-
 void multiply(const double* a, int64_t lda, const double* b, int64_t ldb, double* y, int64_t ldy,
               int64_t rows, int64_t cols) {
-  const bool contiguous = lda == cols && ldb == cols && ldy == cols;
-  for_pieces(rows, cols, contiguous, [&](const Piece& p) {
-    reference::multiply(a + p.row * lda + p.column, lda, b + p.row * ldb + p.column, ldb,
-                        y + p.row * ldy + p.column, ldy, p.rows, p.cols);
-  });
+  combine(a, lda, b, ldb, y, ldy, rows, cols, reference::multiply<double>);
+}
+void multiply(const bf16* a, int64_t lda, const bf16* b, int64_t ldb, bf16* y, int64_t ldy,
+              int64_t rows, int64_t cols) {
+  combine(a, lda, b, ldb, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(MultiplyRowsBf16));
 }
 
 void scale(const float* x, int64_t ldx, double factor, float* y, int64_t ldy, int64_t rows,
            int64_t cols, bool accumulate) {
-  for_pieces(rows, cols, ldx == cols && ldy == cols, [&](const Piece& p) {
-    HWY_DYNAMIC_DISPATCH(ScaleRows)
-    (x + p.row * ldx + p.column, ldx, static_cast<float>(factor), y + p.row * ldy + p.column, ldy,
-     p.rows, p.cols, accumulate);
-  });
+  map(x, ldx, y, ldy, rows, cols,
+      [&](auto* from, int64_t ldf, auto* to, int64_t ldt, auto... size) {
+        HWY_DYNAMIC_DISPATCH(ScaleRowsF32)
+        (from, ldf, static_cast<float>(factor), to, ldt, size..., accumulate);
+      });
 }
-
 void scale(const double* x, int64_t ldx, double factor, double* y, int64_t ldy, int64_t rows,
            int64_t cols, bool accumulate) {
-  for_pieces(rows, cols, ldx == cols && ldy == cols, [&](const Piece& p) {
-    reference::scale(x + p.row * ldx + p.column, ldx, factor, y + p.row * ldy + p.column, ldy,
-                     p.rows, p.cols, accumulate);
-  });
+  map(x, ldx, y, ldy, rows, cols,
+      [&](auto* from, int64_t ldf, auto* to, int64_t ldt, auto... size) {
+        reference::scale(from, ldf, factor, to, ldt, size..., accumulate);
+      });
+}
+void scale(const bf16* x, int64_t ldx, double factor, bf16* y, int64_t ldy, int64_t rows,
+           int64_t cols, bool accumulate) {
+  map(x, ldx, y, ldy, rows, cols,
+      [&](auto* from, int64_t ldf, auto* to, int64_t ldt, auto... size) {
+        HWY_DYNAMIC_DISPATCH(ScaleRowsBf16)
+        (from, ldf, static_cast<float>(factor), to, ldt, size..., accumulate);
+      });
 }
 
 void fill(float* y, int64_t ldy, double value, int64_t rows, int64_t cols) {
-  for_pieces(rows, cols, ldy == cols, [&](const Piece& p) {
-    HWY_DYNAMIC_DISPATCH(FillRows)
-    (y + p.row * ldy + p.column, ldy, static_cast<float>(value), p.rows, p.cols);
+  set(y, ldy, rows, cols, [&](float* to, int64_t ld, auto... size) {
+    HWY_DYNAMIC_DISPATCH(FillRowsF32)(to, ld, static_cast<float>(value), size...);
   });
 }
-
 void fill(double* y, int64_t ldy, double value, int64_t rows, int64_t cols) {
-  for_pieces(rows, cols, ldy == cols, [&](const Piece& p) {
-    reference::fill(y + p.row * ldy + p.column, ldy, value, p.rows, p.cols);
+  set(y, ldy, rows, cols,
+      [&](double* to, int64_t ld, auto... size) { reference::fill(to, ld, value, size...); });
+}
+void fill(bf16* y, int64_t ldy, double value, int64_t rows, int64_t cols) {
+  set(y, ldy, rows, cols, [&](bf16* to, int64_t ld, auto... size) {
+    HWY_DYNAMIC_DISPATCH(FillRowsBf16)(to, ld, static_cast<float>(value), size...);
   });
 }
 

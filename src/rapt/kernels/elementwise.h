@@ -1,5 +1,7 @@
 // Element by element over (rows, cols) matrices with leading dimensions: sums, scaling, conversion,
 // activations, dropout. Outputs may be the same memory as an input; none overlap otherwise.
+//
+// bf16 is computed in f32 and rounded to nearest even where it is stored.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +15,26 @@ void add(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int
          int64_t rows, int64_t cols);
 void add(const double* a, int64_t lda, const double* b, int64_t ldb, double* y, int64_t ldy,
          int64_t rows, int64_t cols);
+void add(const bf16* a, int64_t lda, const bf16* b, int64_t ldb, bf16* y, int64_t ldy, int64_t rows,
+         int64_t cols);
 // y = a * b
 void multiply(const float* a, int64_t lda, const float* b, int64_t ldb, float* y, int64_t ldy,
               int64_t rows, int64_t cols);
 void multiply(const double* a, int64_t lda, const double* b, int64_t ldb, double* y, int64_t ldy,
+              int64_t rows, int64_t cols);
+void multiply(const bf16* a, int64_t lda, const bf16* b, int64_t ldb, bf16* y, int64_t ldy,
               int64_t rows, int64_t cols);
 // y = factor * x; with accumulate y += factor * x
 void scale(const float* x, int64_t ldx, double factor, float* y, int64_t ldy, int64_t rows,
            int64_t cols, bool accumulate);
 void scale(const double* x, int64_t ldx, double factor, double* y, int64_t ldy, int64_t rows,
            int64_t cols, bool accumulate);
+void scale(const bf16* x, int64_t ldx, double factor, bf16* y, int64_t ldy, int64_t rows,
+           int64_t cols, bool accumulate);
 // y = value
 void fill(float* y, int64_t ldy, double value, int64_t rows, int64_t cols);
 void fill(double* y, int64_t ldy, double value, int64_t rows, int64_t cols);
+void fill(bf16* y, int64_t ldy, double value, int64_t rows, int64_t cols);
 
 // Conversions over n contiguous elements; to bf16 rounds to nearest even.
 void convert(const float* x, bf16* y, int64_t n);
@@ -46,16 +55,22 @@ void activation(Activation kind, const float* x, int64_t ldx, float* y, int64_t 
                 int64_t cols);
 void activation(Activation kind, const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows,
                 int64_t cols);
+void activation(Activation kind, const bf16* x, int64_t ldx, bf16* y, int64_t ldy, int64_t rows,
+                int64_t cols);
 // dx = dy f'(x), from the input x (for relu the output serves as well); dx may be dy.
 void activation_grad(Activation kind, const float* x, int64_t ldx, const float* dy, int64_t lddy,
                      float* dx, int64_t lddx, int64_t rows, int64_t cols);
 void activation_grad(Activation kind, const double* x, int64_t ldx, const double* dy, int64_t lddy,
                      double* dx, int64_t lddx, int64_t rows, int64_t cols);
+void activation_grad(Activation kind, const bf16* x, int64_t ldx, const bf16* dy, int64_t lddy,
+                     bf16* dx, int64_t lddx, int64_t rows, int64_t cols);
 
 // y = dropout(x); ids has one entry a row. Its own gradient: the same call on dy.
 void dropout(const Dropout& spec, const RowId* ids, const float* x, int64_t ldx, float* y,
              int64_t ldy, int64_t rows, int64_t cols);
 void dropout(const Dropout& spec, const RowId* ids, const double* x, int64_t ldx, double* y,
+             int64_t ldy, int64_t rows, int64_t cols);
+void dropout(const Dropout& spec, const RowId* ids, const bf16* x, int64_t ldx, bf16* y,
              int64_t ldy, int64_t rows, int64_t cols);
 
 }  // namespace rapt::kernels

@@ -22,14 +22,15 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
-void EmbeddingRows(const EmbeddingArgs<float>& a, float* y, int64_t ldy, int64_t begin, int64_t end,
+template <class T>
+void EmbeddingRows(const EmbeddingArgs<T>& a, T* y, int64_t ldy, int64_t begin, int64_t end,
                    int64_t cols) {
   const float factor = static_cast<float>(a.factor);
   for (int64_t r = begin; r < end; ++r) {
     const RowId id = row_id(a.rows, r);
     const float* table = a.table + a.ids[r] * a.ldt;
     const float* position = a.positions == nullptr ? nullptr : a.positions + id.position * a.ldp;
-    float* out = y + r * ldy;
+    T* out = y + r * ldy;
     ForDropped(a.dropout, id, 0, cols, [=](auto d, int64_t i, int64_t count, auto drop) HWY_ATTR {
       const auto f = hn::Set(d, factor);
       const auto t = LoadUpTo(d, table + i, count);
@@ -41,8 +42,9 @@ void EmbeddingRows(const EmbeddingArgs<float>& a, float* y, int64_t ldy, int64_t
 }
 
 // d_row (+)= factor * dropout(dy), columns [begin, end) of one row.
-void EmbeddingGradRow(const EmbeddingArgs<float>& a, RowId id, const float* dy, float* d_row,
-                      int64_t begin, int64_t end, bool add) {
+template <class T>
+void EmbeddingGradRow(const EmbeddingArgs<T>& a, RowId id, const T* dy, float* d_row, int64_t begin,
+                      int64_t end, bool add) {
   const float factor = static_cast<float>(a.factor);
   ForDropped(a.dropout, id, begin, end, [=](auto d, int64_t i, int64_t count, auto drop) HWY_ATTR {
     const auto f = hn::Set(d, factor);
@@ -64,6 +66,11 @@ void ZeroRow(float* row, int64_t cols) {
   if (i < cols) StorePart(hn::Zero(d), d, row + i, cols - i);
 }
 
+constexpr auto& EmbeddingRowsF32 = EmbeddingRows<float>;
+constexpr auto& EmbeddingRowsBf16 = EmbeddingRows<bf16>;
+constexpr auto& EmbeddingGradRowF32 = EmbeddingGradRow<float>;
+constexpr auto& EmbeddingGradRowBf16 = EmbeddingGradRow<bf16>;
+
 }  // namespace
 }  // namespace rapt::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -72,14 +79,20 @@ HWY_AFTER_NAMESPACE();
 namespace rapt::kernels {
 namespace {
 
-HWY_EXPORT(EmbeddingRows);
-HWY_EXPORT(EmbeddingGradRow);
+HWY_EXPORT(EmbeddingRowsF32);
+HWY_EXPORT(EmbeddingRowsBf16);
+HWY_EXPORT(EmbeddingGradRowF32);
+HWY_EXPORT(EmbeddingGradRowBf16);
 HWY_EXPORT(ZeroRow);
 
 // Columns [begin, end) of the gradient of one row, added or written.
 void grad_row(const EmbeddingArgs<float>& a, RowId id, const float* dy, float* d_row, int64_t begin,
               int64_t end, bool add) {
-  HWY_DYNAMIC_DISPATCH(EmbeddingGradRow)(a, id, dy, d_row, begin, end, add);
+  HWY_DYNAMIC_DISPATCH(EmbeddingGradRowF32)(a, id, dy, d_row, begin, end, add);
+}
+void grad_row(const EmbeddingArgs<bf16>& a, RowId id, const bf16* dy, float* d_row, int64_t begin,
+              int64_t end, bool add) {
+  HWY_DYNAMIC_DISPATCH(EmbeddingGradRowBf16)(a, id, dy, d_row, begin, end, add);
 }
 void grad_row(const EmbeddingArgs<double>& a, RowId id, const double* dy, double* d_row,
               int64_t begin, int64_t end, bool add) {
@@ -117,7 +130,7 @@ constexpr int64_t kFrequent = 64;
 constexpr int64_t kStrip = 128;  // columns; a multiple of 64 for the sake of dropout
 
 template <class T>
-void scatter(const EmbeddingArgs<T>& a, const T* dy, int64_t lddy, T* d_table, int64_t V,
+void scatter(const EmbeddingArgs<T>& a, const T* dy, int64_t lddy, Precise<T>* d_table, int64_t V,
              bool first, int64_t count, int64_t cols) {
   if (V <= 0 || cols <= 0) return;
   const RowsById sorted = sort_rows(a.ids, V, count);
@@ -147,7 +160,13 @@ void scatter(const EmbeddingArgs<T>& a, const T* dy, int64_t lddy, T* d_table, i
 void embedding(const EmbeddingArgs<float>& args, float* y, int64_t ldy, int64_t count,
                int64_t cols) {
   parallel_ranges(count, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(EmbeddingRows)(args, y, ldy, begin, end, cols);
+    HWY_DYNAMIC_DISPATCH(EmbeddingRowsF32)(args, y, ldy, begin, end, cols);
+  });
+}
+
+void embedding(const EmbeddingArgs<bf16>& args, bf16* y, int64_t ldy, int64_t count, int64_t cols) {
+  parallel_ranges(count, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(EmbeddingRowsBf16)(args, y, ldy, begin, end, cols);
   });
 }
 
@@ -168,6 +187,11 @@ void embedding_grad(const EmbeddingArgs<float>& args, const float* dy, int64_t l
 
 void embedding_grad(const EmbeddingArgs<double>& args, const double* dy, int64_t lddy,
                     double* d_table, int64_t V, bool first, int64_t count, int64_t cols) {
+  scatter(args, dy, lddy, d_table, V, first, count, cols);
+}
+
+void embedding_grad(const EmbeddingArgs<bf16>& args, const bf16* dy, int64_t lddy, float* d_table,
+                    int64_t V, bool first, int64_t count, int64_t cols) {
   scatter(args, dy, lddy, d_table, V, first, count, cols);
 }
 

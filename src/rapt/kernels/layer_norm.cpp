@@ -19,8 +19,9 @@ namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
 // z = residual + dropout(x); residual may be null.
-HWY_INLINE void MakeRow(const Dropout& dropout, RowId id, const float* x, const float* residual,
-                        float* z, int64_t cols) {
+template <class T>
+HWY_INLINE void MakeRow(const Dropout& dropout, RowId id, const T* x, const T* residual, T* z,
+                        int64_t cols) {
   ForDropped(dropout, id, 0, cols, [=](auto d, int64_t j, int64_t count, auto drop) HWY_ATTR {
     const auto kept = drop(LoadUpTo(d, x + j, count));
     const auto sum = residual == nullptr ? kept : hn::Add(LoadUpTo(d, residual + j, count), kept);
@@ -34,7 +35,8 @@ struct Moments {
 
 // The second pass sums z - mean as well as its square: this takes out what rounding left in the
 // mean, so that rows far from zero keep their accuracy.
-HWY_INLINE Moments RowMoments(const float* z, int64_t cols, double epsilon) {
+template <class T>
+HWY_INLINE Moments RowMoments(const T* z, int64_t cols, double epsilon) {
   const hn::ScalableTag<float> d;
   const double n = static_cast<double>(cols);
   const float sum = RowSum(cols, [=](auto tag, int64_t i, int64_t count)
@@ -45,9 +47,7 @@ HWY_INLINE Moments RowMoments(const float* z, int64_t cols, double epsilon) {
   TwoRowSums(
       cols,
       [=](auto tag, int64_t i, int64_t count, auto& a, auto& b) HWY_ATTR {
-        const auto part =
-            count >= LaneCount(tag) ? hn::LoadU(tag, z + i) : LoadPart(tag, z + i, count, vm);
-        const auto centred = hn::Sub(part, vm);
+        const auto centred = hn::Sub(LoadUpTo(tag, z + i, count, vm), vm);
         a = hn::Add(a, centred);
         b = hn::MulAdd(centred, centred, b);
       },
@@ -59,8 +59,9 @@ HWY_INLINE Moments RowMoments(const float* z, int64_t cols, double epsilon) {
 }
 
 // y = (z - mean) * rstd * gain + shift; y may be z.
-HWY_INLINE void NormaliseRow(const float* z, const Moments& m, const float* gain,
-                             const float* shift, float* y, int64_t cols) {
+template <class T>
+HWY_INLINE void NormaliseRow(const T* z, const Moments& m, const float* gain, const float* shift,
+                             T* y, int64_t cols) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = LaneCount(d);
   const auto mean = hn::Set(d, m.mean), rstd = hn::Set(d, m.rstd);
@@ -75,14 +76,15 @@ HWY_INLINE void NormaliseRow(const float* z, const Moments& m, const float* gain
   }
 }
 
-void LayerNormRows(const LayerNormArgs<float>& a, int64_t begin, int64_t end, int64_t cols) {
+template <class T>
+void LayerNormRows(const LayerNormArgs<T>& a, int64_t begin, int64_t end, int64_t cols) {
   const bool plain = a.dropout.probability <= 0 && a.residual == nullptr;
   for (int64_t r = begin; r < end; ++r) {
-    const float* x = a.x + r * a.ldx;
-    float* y = a.y + r * a.ldy;
-    const float* z = x;
+    const T* x = a.x + r * a.ldx;
+    T* y = a.y + r * a.ldy;
+    const T* z = x;
     if (!plain || (a.z != nullptr && a.z + r * a.ldz != x)) {
-      float* out = a.z == nullptr ? y : a.z + r * a.ldz;
+      T* out = a.z == nullptr ? y : a.z + r * a.ldz;
       MakeRow(a.dropout, row_id(a.ids, r), x,
               a.residual == nullptr ? nullptr : a.residual + r * a.ldr, out, cols);
       z = out;
@@ -94,6 +96,9 @@ void LayerNormRows(const LayerNormArgs<float>& a, int64_t begin, int64_t end, in
   }
 }
 
+constexpr auto& LayerNormRowsF32 = LayerNormRows<float>;
+constexpr auto& LayerNormRowsBf16 = LayerNormRows<bf16>;
+
 }  // namespace
 }  // namespace rapt::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -101,12 +106,20 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace rapt::kernels {
 
-HWY_EXPORT(LayerNormRows);
+HWY_EXPORT(LayerNormRowsF32);
+HWY_EXPORT(LayerNormRowsBf16);
 
 void layer_norm(const LayerNormArgs<float>& args, int64_t rows, int64_t cols) {
   if (cols <= 0) return;
   parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(LayerNormRows)(args, begin, end, cols);
+    HWY_DYNAMIC_DISPATCH(LayerNormRowsF32)(args, begin, end, cols);
+  });
+}
+
+void layer_norm(const LayerNormArgs<bf16>& args, int64_t rows, int64_t cols) {
+  if (cols <= 0) return;
+  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(LayerNormRowsBf16)(args, begin, end, cols);
   });
 }
 

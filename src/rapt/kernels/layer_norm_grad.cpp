@@ -24,8 +24,9 @@ struct RowMeans {
 };
 
 // Adds dy n to d_gain and dy to d_shift, if d_gain is not null (then neither is).
-HWY_INLINE RowMeans SumRow(const float* z, const float* dy, float mean, float rstd,
-                           const float* gain, float* d_gain, float* d_shift, int64_t cols) {
+template <class T>
+HWY_INLINE RowMeans SumRow(const T* z, const T* dy, float mean, float rstd, const float* gain,
+                           float* d_gain, float* d_shift, int64_t cols) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = LaneCount(d);
   const auto vm = hn::Set(d, mean), vr = hn::Set(d, rstd);
@@ -48,10 +49,12 @@ HWY_INLINE RowMeans SumRow(const float* z, const float* dy, float mean, float rs
 }
 
 // dz of row r, to where it goes.
-HWY_INLINE void WriteRow(const LayerNormGrads<float>& a, int64_t r, RowMeans means, int64_t cols) {
-  const float *z = a.z + r * a.ldz, *dy = a.dy + r * a.lddy, *gain = a.gain;
-  float* dx = a.dx == nullptr ? nullptr : a.dx + r * a.lddx;
-  float* dr = a.d_residual == nullptr ? nullptr : a.d_residual + r * a.lddr;
+template <class T>
+HWY_INLINE void WriteRow(const LayerNormGrads<T>& a, int64_t r, RowMeans means, int64_t cols) {
+  const T *z = a.z + r * a.ldz, *dy = a.dy + r * a.lddy;
+  const float* gain = a.gain;
+  T* dx = a.dx == nullptr ? nullptr : a.dx + r * a.lddx;
+  T* dr = a.d_residual == nullptr ? nullptr : a.d_residual + r * a.lddr;
   const float mean = a.mean[r], rstd = a.rstd[r];
   const bool add_dx = a.add_dx, add_dr = a.add_d_residual;
   const Dropout none;
@@ -72,7 +75,8 @@ HWY_INLINE void WriteRow(const LayerNormGrads<float>& a, int64_t r, RowMeans mea
              });
 }
 
-void LayerNormGradRows(const LayerNormGrads<float>& a, int64_t begin, int64_t end, int64_t cols,
+template <class T>
+void LayerNormGradRows(const LayerNormGrads<T>& a, int64_t begin, int64_t end, int64_t cols,
                        float* d_gain, float* d_shift) {
   const bool rows_wanted = a.dx != nullptr || a.d_residual != nullptr;
   for (int64_t r = begin; r < end; ++r) {
@@ -82,6 +86,9 @@ void LayerNormGradRows(const LayerNormGrads<float>& a, int64_t begin, int64_t en
   }
 }
 
+constexpr auto& LayerNormGradRowsF32 = LayerNormGradRows<float>;
+constexpr auto& LayerNormGradRowsBf16 = LayerNormGradRows<bf16>;
+
 }  // namespace
 }  // namespace rapt::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -90,12 +97,18 @@ HWY_AFTER_NAMESPACE();
 namespace rapt::kernels {
 namespace {
 
-HWY_EXPORT(LayerNormGradRows);
+HWY_EXPORT(LayerNormGradRowsF32);
+HWY_EXPORT(LayerNormGradRowsBf16);
 
 // Rows [begin, end); the sums for gain and shift are added to d_gain and d_shift, if not null.
 void grad_rows(const LayerNormGrads<float>& args, int64_t begin, int64_t end, int64_t cols,
                float* d_gain, float* d_shift) {
-  HWY_DYNAMIC_DISPATCH(LayerNormGradRows)(args, begin, end, cols, d_gain, d_shift);
+  HWY_DYNAMIC_DISPATCH(LayerNormGradRowsF32)(args, begin, end, cols, d_gain, d_shift);
+}
+
+void grad_rows(const LayerNormGrads<bf16>& args, int64_t begin, int64_t end, int64_t cols,
+               float* d_gain, float* d_shift) {
+  HWY_DYNAMIC_DISPATCH(LayerNormGradRowsBf16)(args, begin, end, cols, d_gain, d_shift);
 }
 
 void grad_rows(const LayerNormGrads<double>& args, int64_t begin, int64_t end, int64_t cols,
@@ -135,12 +148,13 @@ void grad(const LayerNormGrads<T>& args, int64_t rows, int64_t cols) {
   // For each block: the sums for gain, then those for shift; padded to whole cache lines.
   const int64_t padded = (cols + 15) / 16 * 16;
   std::shared_ptr<void> memory;
-  if (sums_wanted) memory = allocate_block(static_cast<size_t>(2 * padded * blocks) * sizeof(T));
-  T* sums = static_cast<T*>(memory.get());
+  using Sum = Precise<T>;
+  if (sums_wanted) memory = allocate_block(static_cast<size_t>(2 * padded * blocks) * sizeof(Sum));
+  Sum* sums = static_cast<Sum*>(memory.get());
   parallel_ranges(rows, block, [&](int64_t begin, int64_t end) {
     if (!sums_wanted) return grad_rows(args, begin, end, cols, nullptr, nullptr);
-    T* mine = sums + begin / block * 2 * padded;
-    std::fill(mine, mine + 2 * padded, T(0));
+    Sum* mine = sums + begin / block * 2 * padded;
+    std::fill(mine, mine + 2 * padded, Sum(0));
     grad_rows(args, begin, end, cols, mine, mine + padded);
   });
   add_blocks(sums, 2 * padded, blocks, args.d_gain, args.add_d_gain, cols);
@@ -153,6 +167,9 @@ void layer_norm_grad(const LayerNormGrads<float>& args, int64_t rows, int64_t co
   grad(args, rows, cols);
 }
 void layer_norm_grad(const LayerNormGrads<double>& args, int64_t rows, int64_t cols) {
+  grad(args, rows, cols);
+}
+void layer_norm_grad(const LayerNormGrads<bf16>& args, int64_t rows, int64_t cols) {
   grad(args, rows, cols);
 }
 

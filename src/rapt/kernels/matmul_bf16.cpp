@@ -47,23 +47,128 @@ void store(const Wide& from, bf16* to, int64_t ld, int64_t rows, int64_t cols) {
   });
 }
 
+// A result (rows, cols) of rows that travel together: out = in b + bias, or out += in b.
+template <class Out>
+struct RowProduct {
+  const bf16* in;
+  int64_t ld_in, inner;
+  const bf16* weight;
+  int64_t ldw;
+  bool weight_transposed;  // b is w^T, so that columns of out are rows of w
+  const float* bias;
+  Out* out;
+  int64_t ld_out;
+  bool accumulate;
+
+  template <class To>
+  void multiply(const Tile& t, const bf16* from, int64_t ld_from, To* to, int64_t ld_to,
+                bool add) const {
+    onednn::multiply({.m = t.rows,
+                      .n = t.cols,
+                      .k = inner,
+                      .lda = ld_from,
+                      .ldb = ldw,
+                      .ldc = ld_to,
+                      .b_transposed = weight_transposed,
+                      .inputs = Type::bf16,
+                      .output = sizeof(To) == sizeof(bf16) ? Type::bf16 : Type::f32,
+                      .bias = bias != nullptr,
+                      .accumulate = add},
+                     from, weight + (weight_transposed ? t.col * ldw : t.col),
+                     bias == nullptr ? nullptr : bias + t.col, to);
+  }
+};
+
+bf16* bf16_scratch(int slot, int64_t rows, int64_t cols) {
+  return reinterpret_cast<bf16*>(float_scratch(slot, ceil_div(rows, 2), cols));
+}
+
+// Rows [0, padded) of `to`: those of `from`, and zeros from `rows` on.
+void copy_padded(const bf16* from, int64_t ld, int64_t rows, int64_t cols, bf16* to,
+                 int64_t padded) {
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * ld, cols, to + r * cols);
+  std::fill_n(to + rows * cols, (padded - rows) * cols, bf16());
+}
+
+// Rows beyond the last whole chunk, rounded up so that a weight has few shapes: they are computed
+// from a copy, and into one in f32, so that a sum is rounded once.
+template <class Out>
+void multiply_tail(const RowProduct<Out>& p, int64_t rows, int64_t cols) {
+  const int64_t padded = round_up(rows, kRowGrain);
+  bf16* const in = bf16_scratch(kScratchInput, padded, p.inner);
+  copy_padded(p.in, p.ld_in, rows, p.inner, in, padded);
+  for_row_chunks(padded, cols, p.inner, [&](const Tile& t) {
+    float* const out = float_scratch(kScratchOutput, padded, t.cols);
+    p.multiply(t, in, p.inner, out, t.cols, false);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* from = out + r * t.cols;
+      Out* to = p.out + r * p.ld_out + t.col;
+      for (int64_t c = 0; c < t.cols; ++c)
+        to[c] = Out(p.accumulate ? static_cast<float>(to[c]) + from[c] : from[c]);
+    }
+  });
+}
+
+template <class Out>
+void multiply_rows(RowProduct<Out> p, int64_t rows, int64_t cols) {
+  const int64_t tail = rows % kRowGrain == 0 ? 0 : rows % kRowChunk, whole = rows - tail;
+  if (whole > 0) {
+    for_row_chunks(whole, cols, p.inner, [&](const Tile& t) {
+      p.multiply(t, p.in + t.row * p.ld_in, p.ld_in, p.out + t.row * p.ld_out + t.col, p.ld_out,
+                 p.accumulate);
+    });
+  }
+  if (tail == 0) return;
+  p.in += whole * p.ld_in;
+  p.out += whole * p.ld_out;
+  multiply_tail(p, tail, cols);
+}
+
 template <class Out>
 void linear_native(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
                    Out* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
-  for_row_chunks(M, N, K, [&](const Tile& t) {
+  multiply_rows<Out>({.in = x,
+                      .ld_in = ldx,
+                      .inner = K,
+                      .weight = w,
+                      .ldw = ldw,
+                      .weight_transposed = true,
+                      .bias = bias,
+                      .out = y,
+                      .ld_out = ldy,
+                      .accumulate = false},
+                     M, N);
+}
+
+// A part of the gradient of a weight: tokens in slices, the last a multiple of kSumGrain; what is
+// left is padded with zeros, so that a weight has few shapes.
+void sum_tokens(const WeightTask& task, const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx) {
+  constexpr int64_t kSumGrain = 64;
+  const Tile& t = task.tile;
+  const auto add = [&](const bf16* rows, int64_t ld_rows, const bf16* cols, int64_t ld_cols,
+                       int64_t tokens, bool accumulate) {
     onednn::multiply({.m = t.rows,
                       .n = t.cols,
-                      .k = K,
-                      .lda = ldx,
-                      .ldb = ldw,
-                      .ldc = ldy,
-                      .b_transposed = true,
+                      .k = tokens,
+                      .lda = ld_rows,
+                      .ldb = ld_cols,
+                      .ldc = task.ld,
+                      .a_transposed = true,
                       .inputs = Type::bf16,
-                      .output = sizeof(Out) == sizeof(bf16) ? Type::bf16 : Type::f32,
-                      .bias = bias != nullptr},
-                     x + t.row * ldx, w + t.col * ldw, bias == nullptr ? nullptr : bias + t.col,
-                     y + t.row * ldy + t.col);
-  });
+                      .accumulate = accumulate},
+                     rows, cols, nullptr, task.to);
+  };
+  const int64_t whole = task.first + (task.last - task.first) / kSumGrain * kSumGrain;
+  for (int64_t m = task.first; m < whole; m += kTokenSlice) {
+    add(dy + m * lddy + t.row, lddy, x + m * ldx + t.col, ldx, std::min(kTokenSlice, whole - m),
+        task.add || m > task.first);
+  }
+  if (whole == task.last) return;
+  bf16* const rows = bf16_scratch(kScratchInput, kSumGrain, t.rows);
+  bf16* const cols = bf16_scratch(kScratchOutput, kSumGrain, t.cols);
+  copy_padded(dy + whole * lddy + t.row, lddy, task.last - whole, t.rows, rows, kSumGrain);
+  copy_padded(x + whole * ldx + t.col, ldx, task.last - whole, t.cols, cols, kSumGrain);
+  add(rows, t.rows, cols, t.cols, kSumGrain, task.add || whole > task.first);
 }
 
 }  // namespace
@@ -93,18 +198,17 @@ void linear_dx(const bf16* dy, int64_t lddy, const bf16* w, int64_t ldw, bf16* d
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (M == 0 || K == 0) return;
   if (N != 0 && onednn::multiplies_bf16()) {
-    return for_row_chunks(M, K, N, [&](const Tile& t) {
-      onednn::multiply({.m = t.rows,
-                        .n = t.cols,
-                        .k = N,
-                        .lda = lddy,
-                        .ldb = ldw,
-                        .ldc = lddx,
-                        .inputs = Type::bf16,
-                        .output = Type::bf16,
-                        .accumulate = accumulate},
-                       dy + t.row * lddy, w + t.col, nullptr, dx + t.row * lddx + t.col);
-    });
+    return multiply_rows<bf16>({.in = dy,
+                                .ld_in = lddy,
+                                .inner = N,
+                                .weight = w,
+                                .ldw = ldw,
+                                .weight_transposed = false,
+                                .bias = nullptr,
+                                .out = dx,
+                                .ld_out = lddx,
+                                .accumulate = accumulate},
+                               M, K);
   }
   const Wide wide_dy(dy, lddy, M, N), wide_w(w, ldw, N, K);
   const Wide result = accumulate ? Wide(dx, lddx, M, K) : Wide(M, K);
@@ -117,21 +221,8 @@ void linear_dw(const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx, float* 
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (N == 0 || K == 0) return;
   if (M != 0 && onednn::multiplies_bf16()) {
-    return for_weight_tasks(M, N, K, dw, lddw, accumulate, [&](const WeightTask& task) {
-      const Tile& t = task.tile;
-      for (int64_t m = task.first; m < task.last; m += kTokenSlice) {
-        onednn::multiply({.m = t.rows,
-                          .n = t.cols,
-                          .k = std::min(kTokenSlice, task.last - m),
-                          .lda = lddy,
-                          .ldb = ldx,
-                          .ldc = task.ld,
-                          .a_transposed = true,
-                          .inputs = Type::bf16,
-                          .accumulate = task.add || m > task.first},
-                         dy + m * lddy + t.row, x + m * ldx + t.col, nullptr, task.to);
-      }
-    });
+    return for_weight_tasks(M, N, K, dw, lddw, accumulate,
+                            [&](const WeightTask& task) { sum_tokens(task, dy, lddy, x, ldx); });
   }
   const Wide wide_dy(dy, lddy, M, N), wide_x(x, ldx, M, K);
   linear_dw(wide_dy.data(), wide_dy.ld(), wide_x.data(), wide_x.ld(), dw, lddw, M, N, K,

@@ -26,25 +26,27 @@ HWY_INLINE float SumLanes(D d, V v0, V v1, V v2, V v3) {
 }
 
 // The largest element; NaNs are passed over, a row without numbers gives minus infinity.
-HWY_INLINE float RowMax(const float* x, int64_t cols) {
+template <class X>
+HWY_INLINE float RowMax(const X* x, int64_t cols) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = LaneCount(d);
   const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
   auto m0 = least, m1 = least, m2 = least, m3 = least;
   int64_t i = 0;
   for (; i + 4 * lanes <= cols; i += 4 * lanes) {  // where x is NaN, Max(x, m) is m
-    m0 = hn::Max(hn::LoadU(d, x + i), m0);
-    m1 = hn::Max(hn::LoadU(d, x + i + lanes), m1);
-    m2 = hn::Max(hn::LoadU(d, x + i + 2 * lanes), m2);
-    m3 = hn::Max(hn::LoadU(d, x + i + 3 * lanes), m3);
+    m0 = hn::Max(LoadAll(d, x + i), m0);
+    m1 = hn::Max(LoadAll(d, x + i + lanes), m1);
+    m2 = hn::Max(LoadAll(d, x + i + 2 * lanes), m2);
+    m3 = hn::Max(LoadAll(d, x + i + 3 * lanes), m3);
   }
-  for (; i + lanes <= cols; i += lanes) m0 = hn::Max(hn::LoadU(d, x + i), m0);
+  for (; i + lanes <= cols; i += lanes) m0 = hn::Max(LoadAll(d, x + i), m0);
   if (i < cols) m1 = hn::Max(LoadPart(d, x + i, cols - i, least), m1);
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
 }
 
 // What softmax subtracts: the largest element, or 0 in a row of minus infinity.
-HWY_INLINE float RowShift(const float* x, int64_t cols) {
+template <class X>
+HWY_INLINE float RowShift(const X* x, int64_t cols) {
   const float largest = RowMax(x, cols);
   return largest == -std::numeric_limits<float>::infinity() ? 0.0f : largest;
 }
@@ -99,11 +101,10 @@ HWY_INLINE void TwoRowSums(int64_t cols, const F& f, double& first, double& seco
 
 // exp(x - shift) of the vector at column i, which also goes to y, if it is not null; 0 in the lanes
 // from `count` on. x may be y.
-template <class D>
-HWY_INLINE hn::Vec<D> ExpAt(D d, const float* x, hn::Vec<D> shift, float* y, int64_t i,
-                            int64_t count) {
+template <class D, class X>
+HWY_INLINE hn::Vec<D> ExpAt(D d, const X* x, hn::Vec<D> shift, float* y, int64_t i, int64_t count) {
   if (count >= LaneCount(d)) {
-    const auto e = Exp(d, hn::Sub(hn::LoadU(d, x + i), shift));
+    const auto e = Exp(d, hn::Sub(LoadAll(d, x + i), shift));
     if (y != nullptr) hn::StoreU(e, d, y + i);
     return e;
   }
@@ -114,7 +115,8 @@ HWY_INLINE hn::Vec<D> ExpAt(D d, const float* x, hn::Vec<D> shift, float* y, int
 }
 
 // The sum of exp(x - shift); the terms go to y, if it is not null.
-HWY_INLINE float RowExpSum(const float* x, float shift, float* y, int64_t cols) {
+template <class X>
+HWY_INLINE float RowExpSum(const X* x, float shift, float* y, int64_t cols) {
   const auto vs = hn::Set(hn::ScalableTag<float>(), shift);
   return RowSum(cols, [=](auto d, int64_t i, int64_t count)
                           HWY_ATTR { return ExpAt(d, x, vs, y, i, count); });

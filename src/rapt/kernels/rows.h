@@ -5,12 +5,19 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "rapt/base/memory.h"
 #include "rapt/base/thread_pool.h"
 
 namespace rapt::kernels {
 
 // Elements of one piece: 64 KiB of each f32 operand, a few microseconds of work.
 inline constexpr int64_t kPieceElements = int64_t{1} << 14;
+
+// Scratch of the calling thread for one row in f32.
+inline float* row_scratch(int64_t cols) {
+  constexpr int kSlot = 12;
+  return static_cast<float*>(thread_scratch(kSlot, static_cast<size_t>(cols) * sizeof(float)));
+}
 
 // Rows [row, row + rows) and columns [column, column + cols) of a matrix.
 struct Piece {

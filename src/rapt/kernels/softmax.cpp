@@ -17,17 +17,24 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
-void SoftmaxRows(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {
+// Where exponentials of a row stand in f32: in the result itself, or in the thread's scratch.
+HWY_INLINE float* Exponentials(float* y, int64_t /*cols*/) { return y; }
+HWY_INLINE float* Exponentials(bf16* /*y*/, int64_t cols) { return row_scratch(cols); }
+
+template <class T>
+void SoftmaxRows(const T* x, int64_t ldx, T* y, int64_t ldy, int64_t rows, int64_t cols) {
   const hn::ScalableTag<float> d;
   for (int64_t r = 0; r < rows; ++r, x += ldx, y += ldy) {
-    const float total = RowExpSum(x, RowShift(x, cols), y, cols);
+    float* const exponentials = Exponentials(y, cols);
+    const float total = RowExpSum(x, RowShift(x, cols), exponentials, cols);
     const auto factor = hn::Set(d, total == 0 ? 0.0f : 1 / total);
-    MapRow(y, y, cols, [=](auto, auto e) HWY_ATTR { return hn::Mul(e, factor); });
+    MapRow(exponentials, y, cols, [=](auto, auto e) HWY_ATTR { return hn::Mul(e, factor); });
   }
 }
 
-void SoftmaxGradRows(const float* y, int64_t ldy, const float* dy, int64_t lddy, float* dx,
-                     int64_t lddx, int64_t rows, int64_t cols) {
+template <class T>
+void SoftmaxGradRows(const T* y, int64_t ldy, const T* dy, int64_t lddy, T* dx, int64_t lddx,
+                     int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r, y += ldy, dy += lddy, dx += lddx) {
     const float dot = RowSum(cols, [=](auto d, int64_t i, int64_t count) HWY_ATTR {
       return hn::Mul(LoadUpTo(d, y + i, count), LoadUpTo(d, dy + i, count));
@@ -38,11 +45,11 @@ void SoftmaxGradRows(const float* y, int64_t ldy, const float* dy, int64_t lddy,
   }
 }
 
-void LogSoftmaxRows(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
-                    int64_t cols) {
+template <class T>
+void LogSoftmaxRows(const T* x, int64_t ldx, T* y, int64_t ldy, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r, x += ldx, y += ldy) {
     const float shift = RowShift(x, cols);
-    const float total = RowExpSum(x, shift, nullptr, cols);
+    const float total = RowExpSum(x, shift, static_cast<float*>(nullptr), cols);
     const float log_total = total == 0 ? 0.0f : std::log(total);
     MapRow(x, y, cols, [=](auto d, auto v) HWY_ATTR {
       return hn::Sub(hn::Sub(v, hn::Set(d, shift)), hn::Set(d, log_total));
@@ -50,7 +57,8 @@ void LogSoftmaxRows(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t 
   }
 }
 
-void ArgmaxRows(const float* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols) {
+template <class T>
+void ArgmaxRows(const T* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = LaneCount(d);
   for (int64_t r = 0; r < rows; ++r, x += ldx) {
@@ -69,70 +77,97 @@ void ArgmaxRows(const float* x, int64_t ldx, int32_t* index, int64_t rows, int64
   }
 }
 
+constexpr auto& SoftmaxRowsF32 = SoftmaxRows<float>;
+constexpr auto& SoftmaxRowsBf16 = SoftmaxRows<bf16>;
+constexpr auto& SoftmaxGradRowsF32 = SoftmaxGradRows<float>;
+constexpr auto& SoftmaxGradRowsBf16 = SoftmaxGradRows<bf16>;
+constexpr auto& LogSoftmaxRowsF32 = LogSoftmaxRows<float>;
+constexpr auto& LogSoftmaxRowsBf16 = LogSoftmaxRows<bf16>;
+constexpr auto& ArgmaxRowsF32 = ArgmaxRows<float>;
+constexpr auto& ArgmaxRowsBf16 = ArgmaxRows<bf16>;
+
 }  // namespace
 }  // namespace rapt::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace rapt::kernels {
+namespace {
 
-HWY_EXPORT(SoftmaxRows);
-HWY_EXPORT(SoftmaxGradRows);
-HWY_EXPORT(LogSoftmaxRows);
-HWY_EXPORT(ArgmaxRows);
+HWY_EXPORT(SoftmaxRowsF32);
+HWY_EXPORT(SoftmaxRowsBf16);
+HWY_EXPORT(SoftmaxGradRowsF32);
+HWY_EXPORT(SoftmaxGradRowsBf16);
+HWY_EXPORT(LogSoftmaxRowsF32);
+HWY_EXPORT(LogSoftmaxRowsBf16);
+HWY_EXPORT(ArgmaxRowsF32);
+HWY_EXPORT(ArgmaxRowsBf16);
+
+// y = f(x) by rows; f(x, ldx, y, ldy, rows, cols).
+template <class T, class F>
+void map(const T* x, int64_t ldx, T* y, int64_t ldy, int64_t rows, int64_t cols, const F& f) {
+  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
+    f(x + begin * ldx, ldx, y + begin * ldy, ldy, end - begin, cols);
+  });
+}
+
+template <class T, class F>
+void map_grad(const T* y, int64_t ldy, const T* dy, int64_t lddy, T* dx, int64_t lddx, int64_t rows,
+              int64_t cols, const F& f) {
+  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
+    f(y + begin * ldy, ldy, dy + begin * lddy, lddy, dx + begin * lddx, lddx, end - begin, cols);
+  });
+}
+
+template <class T, class F>
+void find(const T* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols, const F& f) {
+  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
+    f(x + begin * ldx, ldx, index + begin, end - begin, cols);
+  });
+}
+
+}  // namespace
 
 void softmax(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {
-  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(SoftmaxRows)
-    (x + begin * ldx, ldx, y + begin * ldy, ldy, end - begin, cols);
-  });
+  map(x, ldx, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(SoftmaxRowsF32));
+}
+void softmax_grad(const float* y, int64_t ldy, const float* dy, int64_t lddy, float* dx,
+                  int64_t lddx, int64_t rows, int64_t cols) {
+  map_grad(y, ldy, dy, lddy, dx, lddx, rows, cols, HWY_DYNAMIC_DISPATCH(SoftmaxGradRowsF32));
+}
+void log_softmax(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {
+  map(x, ldx, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(LogSoftmaxRowsF32));
+}
+void argmax(const float* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols) {
+  find(x, ldx, index, rows, cols, HWY_DYNAMIC_DISPATCH(ArgmaxRowsF32));
 }
 
 void softmax(const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows, int64_t cols) {
-  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    reference::softmax(x + begin * ldx, ldx, y + begin * ldy, ldy, end - begin, cols);
-  });
+  map(x, ldx, y, ldy, rows, cols, reference::softmax<double>);
 }
-
-void softmax_grad(const float* y, int64_t ldy, const float* dy, int64_t lddy, float* dx,
-                  int64_t lddx, int64_t rows, int64_t cols) {
-  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(SoftmaxGradRows)
-    (y + begin * ldy, ldy, dy + begin * lddy, lddy, dx + begin * lddx, lddx, end - begin, cols);
-  });
-}
-
 void softmax_grad(const double* y, int64_t ldy, const double* dy, int64_t lddy, double* dx,
                   int64_t lddx, int64_t rows, int64_t cols) {
-  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    reference::softmax_grad(y + begin * ldy, ldy, dy + begin * lddy, lddy, dx + begin * lddx, lddx,
-                            end - begin, cols);
-  });
+  map_grad(y, ldy, dy, lddy, dx, lddx, rows, cols, reference::softmax_grad<double>);
 }
-
-void log_softmax(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {
-  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(LogSoftmaxRows)
-    (x + begin * ldx, ldx, y + begin * ldy, ldy, end - begin, cols);
-  });
-}
-
 void log_softmax(const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows, int64_t cols) {
-  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    reference::log_softmax(x + begin * ldx, ldx, y + begin * ldy, ldy, end - begin, cols);
-  });
+  map(x, ldx, y, ldy, rows, cols, reference::log_softmax<double>);
 }
-
-void argmax(const float* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols) {
-  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(ArgmaxRows)(x + begin * ldx, ldx, index + begin, end - begin, cols);
-  });
-}
-
 void argmax(const double* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols) {
-  parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    reference::argmax(x + begin * ldx, ldx, index + begin, end - begin, cols);
-  });
+  find(x, ldx, index, rows, cols, reference::argmax<double>);
+}
+
+void softmax(const bf16* x, int64_t ldx, bf16* y, int64_t ldy, int64_t rows, int64_t cols) {
+  map(x, ldx, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(SoftmaxRowsBf16));
+}
+void softmax_grad(const bf16* y, int64_t ldy, const bf16* dy, int64_t lddy, bf16* dx, int64_t lddx,
+                  int64_t rows, int64_t cols) {
+  map_grad(y, ldy, dy, lddy, dx, lddx, rows, cols, HWY_DYNAMIC_DISPATCH(SoftmaxGradRowsBf16));
+}
+void log_softmax(const bf16* x, int64_t ldx, bf16* y, int64_t ldy, int64_t rows, int64_t cols) {
+  map(x, ldx, y, ldy, rows, cols, HWY_DYNAMIC_DISPATCH(LogSoftmaxRowsBf16));
+}
+void argmax(const bf16* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols) {
+  find(x, ldx, index, rows, cols, HWY_DYNAMIC_DISPATCH(ArgmaxRowsBf16));
 }
 
 }  // namespace rapt::kernels

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "rapt/base/random.h"
 
@@ -22,6 +23,11 @@ struct bf16 {
   }
   explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
+
+// What goes with activations of T where accuracy is kept: parameters, their gradients, sums,
+// losses.
+template <class T>
+using Precise = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
 
 namespace kernels {
 
