@@ -72,32 +72,6 @@ TEST_P(Spellings, CountsItsParametersFromTheConfiguration) {
   }
 }
 
-// (B, T) matrices with padding at the end, and where the real tokens are in them.
-struct Padded {
-  Tensor ids;
-  Rows rows;
-  Mask mask;
-  std::vector<std::pair<int64_t, int64_t>> real;
-};
-
-Padded padded(const Tensor& ids, const Rows& rows) {
-  const int64_t B = rows.sentences(), T = rows.longest() + 1;
-  std::vector<int32_t> matrix(static_cast<size_t>(B * T), 0);
-  std::vector<uint8_t> keep(matrix.size(), 0);
-  Padded p;
-  for (int64_t b = 0; b < B; ++b) {
-    for (int64_t t = 0; t < rows[b].count; ++t) {
-      matrix[static_cast<size_t>(b * T + t)] = ids.data<int32_t>()[rows[b].row + t];
-      keep[static_cast<size_t>(b * T + t)] = 1;
-    }
-    p.real.emplace_back(b * T, rows[b].count);
-  }
-  p.ids = Tensor::from(matrix, {B * T});
-  p.rows = Rows::equal(B, T);
-  p.mask = Mask::keep(Tensor::from(keep, {B * T}));
-  return p;
-}
-
 TEST_P(Spellings, PackedAndPaddedAgreeInLogitsAndGradients) {
   for (const DType dtype : kTypes) {
     EncoderDecoderConfig config = small_config(GetParam());

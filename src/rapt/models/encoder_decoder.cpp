@@ -173,8 +173,8 @@ Tensor EncoderDecoder::project(const Tensor& hidden, const Pass& pass) const {
 Loss EncoderDecoder::loss(const Tensor& hidden, const Tensor& targets,
                           const CrossEntropyOptions& options, const Pass& pass) const {
   const Parameter &weight = projection_.weight(), &bias = projection_.bias();
-  return projection_loss(hidden, pass.use(weight), bias.defined() ? pass.use(bias) : Tensor(),
-                         targets, options);
+  return projection_loss(hidden, pass.use_matrix(weight),
+                         bias.defined() ? pass.use(bias) : Tensor(), targets, options);
 }
 
 Tensor EncoderDecoder::forward(const Tensor& source, const Rows& source_rows, const Tensor& target,

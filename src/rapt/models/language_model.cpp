@@ -64,12 +64,12 @@ Tensor LanguageModel::forward(const Tensor& ids, const Rows& rows, const Pass& p
 }
 
 Tensor LanguageModel::logits(const Tensor& hidden, const Pass& pass) const {
-  return linear(hidden, pass.use(embedding_.table()));
+  return linear(hidden, pass.use_matrix(embedding_.table()));
 }
 
 Loss LanguageModel::loss(const Tensor& hidden, const Tensor& targets,
                          const CrossEntropyOptions& options, const Pass& pass) const {
-  return projection_loss(hidden, pass.use(embedding_.table()), {}, targets, options);
+  return projection_loss(hidden, pass.use_matrix(embedding_.table()), {}, targets, options);
 }
 
 void LanguageModel::visit(const nn::Visitor& visitor, const std::string& prefix) const {

@@ -52,9 +52,9 @@ std::vector<Parameter> Attention::in_weights(const Init& init) const {
 
 Tensor Attention::product(const Tensor& x, Part part, const Pass& pass) const {
   const Tensor bias = options_.bias ? pass.use(bias_, part.begin, part.count) : Tensor();
-  if (stacked()) return linear(x, pass.use(weights_[0], part.begin, part.count), bias);
+  if (stacked()) return linear(x, pass.use_matrix(weights_[0], part.begin, part.count), bias);
   const size_t which = part.begin == 0 ? 0 : part.begin == qk_ ? 1 : 2;
-  return linear(x, pass.use(weights_[which]), bias);
+  return linear(x, pass.use_matrix(weights_[which]), bias);
 }
 
 // Columns [begin, begin + H width) of x (N, ..) -> (N, H, width)

@@ -8,7 +8,8 @@ Embedding::Embedding(int64_t V, int64_t C, const Init& init) : table_(init.norma
 
 Tensor Embedding::forward(const Tensor& ids, const Rows& rows, const Tensor& positions,
                           double factor, double dropout, const Pass& pass) const {
-  return embedding(ids, pass.use(table_), factor, positions, rows, pass.dropout(dropout));
+  return embedding(ids, pass.use(table_), factor, positions, rows, pass.dropout(dropout),
+                   pass.compute_type(table_.value().dtype()));
 }
 
 void Embedding::visit(const Visitor& visitor, const std::string& prefix) const {

@@ -15,11 +15,11 @@ Linear::Linear(const Parameter& weight, bool bias, const Init& init) : weight_(w
 }
 
 Tensor Linear::forward(const Tensor& x, const Pass& pass) const {
-  return linear(x, pass.use(weight_), bias_.defined() ? pass.use(bias_) : Tensor());
+  return linear(x, pass.use_matrix(weight_), bias_.defined() ? pass.use(bias_) : Tensor());
 }
 
 Tensor Linear::forward(const Tensor& x, int64_t begin, int64_t count, const Pass& pass) const {
-  return linear(x, pass.use(weight_, begin, count),
+  return linear(x, pass.use_matrix(weight_, begin, count),
                 bias_.defined() ? pass.use(bias_, begin, count) : Tensor());
 }
 

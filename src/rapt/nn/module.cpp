@@ -40,6 +40,14 @@ int64_t count_parameters(const Module& module) {
   return count;
 }
 
+void make_twins(const Module& module) {
+  std::unordered_set<uint64_t> seen;
+  for (NamedParameter& p : parameters(module)) {
+    if (p.parameter.shape().rank() >= 2 && seen.insert(p.parameter.id()).second)
+      p.parameter.make_twin();
+  }
+}
+
 Parameter Init::uniform(const Shape& shape, double bound) const {
   return drawn(*this, shape, [bound](Rng& rng) { return rng.uniform(-bound, bound); });
 }

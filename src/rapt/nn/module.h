@@ -30,6 +30,10 @@ std::string join_name(const std::string& prefix, const std::string& name);
 std::vector<NamedParameter> parameters(const Module& module);
 int64_t count_parameters(const Module& module);  // elements, tied ones once
 
+// Gives every matrix its bf16 twin, or writes it anew from the master: for passes that compute in
+// bf16. From then on optimizers write it; other changes of a master need this again.
+void make_twins(const Module& module);
+
 // How new weights are made.
 struct Init {
   Rng* rng = nullptr;        // null: zeros, for weights that are loaded next

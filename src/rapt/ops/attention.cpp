@@ -50,7 +50,7 @@ struct Call {
   }
 
   template <class T>
-  kernels::AttentionArgs<T> args(kernels::ScoreBias<T>* score_bias) const {
+  kernels::AttentionArgs<T> args(kernels::ScoreBias<Precise<T>>* score_bias) const {
     kernels::AttentionArgs<T> a;
     a.q = q.data<T>();
     a.k = k.data<T>();
@@ -125,8 +125,8 @@ Call check(const Tensor& q, const Rows& queries, const Tensor& k, const Tensor& 
   Call call{q.detach(), k.detach(), v.detach(), {}, {}, queries, keys,
             mask,       {},         options,    H,  Hk, Dk,      Dv};
   for (const Tensor& term : options.bias.terms()) {
-    RAPT_CHECK(term.dtype() == q.dtype(), "attention: expected a bias of {}, got {}",
-               dtype_name(q.dtype()), dtype_name(term.dtype()));
+    RAPT_CHECK(term.dtype() == precise(q.dtype()), "attention: expected a bias of {}, got {}",
+               dtype_name(precise(q.dtype())), dtype_name(term.dtype()));
     call.bias.push_back(term.detach());
     call.bias_at.push_back(score_strides("attention", "bias", term.shape(), queries, keys, H));
   }
@@ -160,7 +160,7 @@ std::optional<DenseBias<T>> dense_bias(const Call& call, Sink* d = nullptr,
 template <class T>
 void run_backward(const Call& call, kernels::AttentionGrads<T> grads, Sink& d) {
   std::vector<Tensor> holders;
-  std::optional<DenseBias<T>> bias = dense_bias<T>(call, &d, &holders);
+  std::optional<DenseBias<Precise<T>>> bias = dense_bias<Precise<T>>(call, &d, &holders);
   const auto place = [&](int i, T*& pointer, kernels::HeadStrides& at, bool& add) {
     if (!d.wants(i)) return;
     auto [gradient, first] = d.add(i);
@@ -184,7 +184,7 @@ void context_backward(const Call& call, const Tensor& out, const Tensor& sums, c
   kernels::AttentionGrads<T> grads;
   grads.out = out.data<T>();
   grads.d_out = d_out.data<T>();
-  grads.sums = static_cast<const kernels::SoftmaxSum<T>*>(sums.raw());
+  grads.sums = static_cast<const kernels::SoftmaxSum<Precise<T>>*>(sums.raw());
   grads.out_at = grads.d_out_at = heads_of(out);
   run_backward(call, grads, d);
 }
@@ -192,8 +192,8 @@ void context_backward(const Call& call, const Tensor& out, const Tensor& sums, c
 template <class T>
 void weights_backward(const Call& call, const Tensor& weights, const Tensor& d_weights, Sink& d) {
   kernels::AttentionGrads<T> grads;
-  grads.weights = weights.data<T>();
-  grads.d_weights = d_weights.data<T>();
+  grads.weights = weights.data<Precise<T>>();
+  grads.d_weights = d_weights.data<Precise<T>>();
   grads.ldw = weights.dim(3);
   grads.weights_of_head = weights.dim(2) * weights.dim(3);
   run_backward(call, grads, d);
@@ -202,13 +202,13 @@ void weights_backward(const Call& call, const Tensor& weights, const Tensor& d_w
 // The weights of all sentences and heads, (B, H, longest Tq, longest Tk).
 template <class T>
 Tensor all_weights(const Call& call, const kernels::AttentionArgs<T>& args,
-                   const kernels::SoftmaxSum<T>* sums) {
+                   const kernels::SoftmaxSum<Precise<T>>* sums) {
   const int64_t B = call.queries.sentences(), Tq = call.queries.longest(), Tk = call.keys.longest();
-  Tensor weights = Tensor::zeros({B, call.H, Tq, Tk}, call.q.dtype());
+  Tensor weights = Tensor::zeros({B, call.H, Tq, Tk}, precise(call.q.dtype()));
   for (int64_t b = 0; b < B; ++b) {
     for (int64_t h = 0; h < call.H; ++h) {
-      kernels::attention_weights(args, sums, b, h, weights.data<T>() + (b * call.H + h) * Tq * Tk,
-                                 Tk);
+      kernels::attention_weights(args, sums, b, h,
+                                 weights.data<Precise<T>>() + (b * call.H + h) * Tq * Tk, Tk);
     }
   }
   return weights;
@@ -232,26 +232,29 @@ AttentionResult run(const Tensor& q, const Rows& queries, const Tensor& k, const
   Tensor out =
       queries.is_packed() ? Tensor::empty(shape, q.dtype()) : Tensor::zeros(shape, q.dtype());
   Tensor weights, sums;  // of a query and head: kernels::SoftmaxSum
-  if (recorded || with_weights) sums = Tensor::empty({queries.tokens(), call.H, 2}, q.dtype());
-  dispatch_float(q.dtype(), "attention", [&](auto tag) {
+  if (recorded || with_weights)
+    sums = Tensor::empty({queries.tokens(), call.H, 2}, precise(q.dtype()));
+  dispatch_activation(q.dtype(), "attention", [&](auto tag) {
     using T = decltype(tag);
-    std::optional<DenseBias<T>> bias = dense_bias<T>(call);
+    std::optional<DenseBias<Precise<T>>> bias = dense_bias<Precise<T>>(call);
     const kernels::AttentionArgs<T> args = call.args<T>(bias ? &*bias : nullptr);
     const ProfileScope profile("attention", call.flops(1, 1), bytes_of(q, k, v, out));
-    auto* const made_with = static_cast<kernels::SoftmaxSum<T>*>(sums.raw());
+    auto* const made_with = static_cast<kernels::SoftmaxSum<Precise<T>>*>(sums.raw());
     kernels::attention(args, out.data<T>(), heads_of(out), made_with);
     if (with_weights) weights = all_weights<T>(call, args, made_with);
   });
   AttentionResult result;
   result.context = record(out, inputs, [call, out, sums](const Tensor& d_out, Sink& d) {
-    dispatch_float(d_out.dtype(), "attention",
-                   [&](auto tag) { context_backward<decltype(tag)>(call, out, sums, d_out, d); });
+    dispatch_activation(d_out.dtype(), "attention", [&](auto tag) {
+      context_backward<decltype(tag)>(call, out, sums, d_out, d);
+    });
   });
   if (!with_weights) return result;
   inputs[2] = call.v;  // not recorded: weights do not depend on values
   result.weights = record(weights, inputs, [call, weights](const Tensor& d_weights, Sink& d) {
-    dispatch_float(d_weights.dtype(), "attention",
-                   [&](auto tag) { weights_backward<decltype(tag)>(call, weights, d_weights, d); });
+    dispatch_activation(call.q.dtype(), "attention", [&](auto tag) {
+      weights_backward<decltype(tag)>(call, weights, d_weights, d);
+    });
   });
   return result;
 }

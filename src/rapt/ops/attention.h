@@ -20,7 +20,7 @@ namespace rapt {
 struct AttentionOptions {
   std::optional<double> scale = {};  // of the scores; unset: 1 / sqrt(Dk)
   kernels::Dropout dropout = {};     // of the weights
-  ScoreBias bias = {};               // added to the scores, each term of the type of q
+  ScoreBias bias = {};               // added to the scores, each term of the type of q, or f32
   // Whether long sentences may run on the CPU's bf16 tiles, as exact but with other bits than a
   // query that is computed alone. Where gradients are wanted they always may.
   bool split = false;

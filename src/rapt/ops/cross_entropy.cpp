@@ -29,22 +29,23 @@ Loss cross_entropy(Tensor logits, const Tensor& targets, const CrossEntropyOptio
   if (logits.recorded()) {
     d_logits = logits.owners() == 1 && logits.contiguous() ? logits.detach() : empty_like(logits);
   }
-  Tensor sum = Tensor::empty({1}, logits.dtype());
-  dispatch_float(logits.dtype(), "cross_entropy", [&](auto tag) {
+  Tensor sum = Tensor::empty({1}, precise(logits.dtype()));
+  dispatch_activation(logits.dtype(), "cross_entropy", [&](auto tag) {
     using T = decltype(tag);
-    Tensor losses = Tensor::empty({N}, logits.dtype());
+    using Loss = Precise<T>;
+    Tensor losses = Tensor::empty({N}, sum.dtype());
     const ProfileScope profile("cross_entropy", 0, bytes_of(logits, d_logits));
     kernels::cross_entropy(std::as_const(logits).data<T>(), logits.row_stride(), target,
-                           options.ignore_index, options.label_smoothing, losses.data<T>(),
+                           options.ignore_index, options.label_smoothing, losses.data<Loss>(),
                            d_logits.defined() ? d_logits.data<T>() : nullptr, V, N, V);
-    *sum.data<T>() = static_cast<T>(kernels::sum(losses.data<T>(), N));
+    *sum.data<Loss>() = static_cast<Loss>(kernels::sum(losses.data<Loss>(), N));
   });
   // The closure gives its only handle away: it runs once.
   loss.sum = record(sum, {logits}, [d_logits](const Tensor& dy, Sink& d) mutable {
     Tensor gradient = std::move(d_logits);
     const double factor = dy.item();
     if (factor != 1) {
-      dispatch_float(gradient.dtype(), "cross_entropy", [&](auto tag) {
+      dispatch_activation(gradient.dtype(), "cross_entropy", [&](auto tag) {
         using T = decltype(tag);
         const auto [rows, cols, ld] = as_matrix(gradient);
         kernels::scale(gradient.data<T>(), ld, factor, gradient.data<T>(), ld, rows, cols, false);

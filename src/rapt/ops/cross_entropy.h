@@ -10,7 +10,7 @@ namespace rapt {
 // A loss is a sum and what it counts: it is divided once an optimizer step, by the tokens of all
 // its micro-batches. Nothing counted means nothing to learn: sum 0, gradients 0.
 struct Loss {
-  Tensor sum;  // (1)
+  Tensor sum;  // (1); f32 for logits of bf16
   int64_t count = 0;
   double mean() const { return count == 0 ? 0 : sum.item() / static_cast<double>(count); }
 };

@@ -26,7 +26,7 @@ void check_rows(const char* who, const Tensor& x, const Rows& rows) {
 }
 
 Tensor activation(const char* who, kernels::Activation kind, const Tensor& x, Tensor y) {
-  dispatch_float(x.dtype(), who, [&](auto tag) {
+  dispatch_activation(x.dtype(), who, [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(x);
     const ProfileScope profile("activation", 0, bytes_of(x, y));
@@ -35,7 +35,7 @@ Tensor activation(const char* who, kernels::Activation kind, const Tensor& x, Te
   const Tensor saved =
       kind == kernels::Activation::relu ? y : x.detach();  // relu's slope shows in its result
   return record(y, {x}, [kind, saved](const Tensor& dy, Sink& d) {
-    dispatch_float(dy.dtype(), "activation", [&](auto tag) {
+    dispatch_activation(dy.dtype(), "activation", [&](auto tag) {
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(saved);
       Tensor dx = dy;
@@ -52,7 +52,7 @@ Tensor activation(const char* who, kernels::Activation kind, const Tensor& x, Te
 Tensor add(const Tensor& a, const Tensor& b) {
   check_same("add", a, b);
   Tensor y = empty_like(a);
-  dispatch_float(a.dtype(), "add", [&](auto tag) {
+  dispatch_activation(a.dtype(), "add", [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(a);
     const ProfileScope profile("add", 0, bytes_of(a, b, y));
@@ -61,7 +61,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
   return record(y, {a, b}, [](const Tensor& dy, Sink& d) {
     if (d.wants(1)) {
       if (d.wants(0)) {
-        dispatch_float(dy.dtype(), "add", [&](auto tag) {
+        dispatch_activation(dy.dtype(), "add", [&](auto tag) {
           using T = decltype(tag);
           const auto [rows, cols, ld] = as_matrix(dy);
           auto [db, first] = d.add(1);
@@ -81,7 +81,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
   check_same("multiply", a, b);
   Tensor y = empty_like(a);
   const auto product = [](const Tensor& p, const Tensor& q, Tensor out) {
-    dispatch_float(p.dtype(), "multiply", [&](auto tag) {
+    dispatch_activation(p.dtype(), "multiply", [&](auto tag) {
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(p);
       const ProfileScope profile("multiply", 0, bytes_of(p, q, out));
@@ -99,7 +99,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
 Tensor scale(const Tensor& x, double factor) {
   Tensor y = empty_like(x);
   const auto scaled = [factor](const Tensor& from, Tensor to, bool accumulate) {
-    dispatch_float(from.dtype(), "scale", [&](auto tag) {
+    dispatch_activation(from.dtype(), "scale", [&](auto tag) {
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(from);
       const ProfileScope profile("scale", 0, bytes_of(from, to));
@@ -130,7 +130,7 @@ Tensor dropout(Tensor x, const Rows& rows, const kernels::Dropout& site) {
   check_rows("dropout", x, rows);
   Tensor y = memory_of(x);
   const auto drop = [rows, site](const Tensor& from, Tensor to) {
-    dispatch_float(from.dtype(), "dropout", [&](auto tag) {
+    dispatch_activation(from.dtype(), "dropout", [&](auto tag) {
       using T = decltype(tag);
       const auto [n, cols, ld] = as_matrix(from);
       const ProfileScope profile("dropout", 0, bytes_of(from, to));
@@ -151,7 +151,7 @@ Tensor dropout_add(Tensor x, const Tensor& residual, const Rows& rows,
   if (site.probability > 0) check_rows("dropout_add", x, rows);
   Tensor y = memory_of(x);
   const auto drop = [rows, site](const Tensor& from, Tensor to) {
-    dispatch_float(from.dtype(), "dropout_add", [&](auto tag) {
+    dispatch_activation(from.dtype(), "dropout_add", [&](auto tag) {
       using T = decltype(tag);
       const auto [n, cols, ld] = as_matrix(from);
       const kernels::RowId* ids = site.probability > 0 ? rows.ids() : nullptr;
@@ -160,7 +160,7 @@ Tensor dropout_add(Tensor x, const Tensor& residual, const Rows& rows,
   };
   if (site.probability > 0) drop(x, y);
   const Tensor& kept = site.probability > 0 ? y : x;
-  dispatch_float(x.dtype(), "dropout_add", [&](auto tag) {
+  dispatch_activation(x.dtype(), "dropout_add", [&](auto tag) {
     using T = decltype(tag);
     const auto [n, cols, ld] = as_matrix(kept);
     kernels::add(kept.data<T>(), ld, residual.data<T>(), as_matrix(residual).ld, y.data<T>(), cols,

@@ -15,4 +15,8 @@ Tensor embedding(const Tensor& ids, const Tensor& table);
 Tensor embedding(const Tensor& ids, const Tensor& table, double factor, const Tensor& positions,
                  const Rows& rows, const kernels::Dropout& site);
 
+// The same in another type: bf16 from tables of f32, rounded once.
+Tensor embedding(const Tensor& ids, const Tensor& table, double factor, const Tensor& positions,
+                 const Rows& rows, const kernels::Dropout& site, DType type);
+
 }  // namespace rapt

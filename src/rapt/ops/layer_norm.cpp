@@ -18,6 +18,8 @@ Tensor normalise(const char* who, const Tensor& x, const Tensor& residual, const
              gain.shape().text());
   RAPT_CHECK(!shift.defined() || (shift.rank() == 1 && shift.dim(0) == C),
              "{}: expected a shift of {}, got {}", who, C, shift.shape().text());
+  RAPT_CHECK(gain.dtype() == precise(x.dtype()), "{}: expected a gain of {} for {}, got {}", who,
+             dtype_name(precise(x.dtype())), dtype_name(x.dtype()), dtype_name(gain.dtype()));
   RAPT_CHECK(!residual.defined() || residual.shape() == x.shape(),
              "{}: expected a residual {}, got {}", who, x.shape().text(), residual.shape().text());
   RAPT_CHECK(site.probability == 0 || rows.tokens() == N, "{}: expected {} rows, got {}", who,
@@ -25,9 +27,9 @@ Tensor normalise(const char* who, const Tensor& x, const Tensor& residual, const
   const bool recorded = x.recorded() || residual.recorded() || gain.recorded() || shift.recorded();
   const bool keep_z = recorded && residual.defined();
   Tensor y = empty_like(x), z = keep_z ? empty_like(x) : x.detach();
-  Tensor mean = recorded ? Tensor::empty({N}, x.dtype()) : Tensor();
-  Tensor rstd = recorded ? Tensor::empty({N}, x.dtype()) : Tensor();
-  dispatch_float(x.dtype(), who, [&](auto tag) {
+  Tensor mean = recorded ? Tensor::empty({N}, gain.dtype()) : Tensor();
+  Tensor rstd = recorded ? Tensor::empty({N}, gain.dtype()) : Tensor();
+  dispatch_activation(x.dtype(), who, [&](auto tag) {
     using T = decltype(tag);
     kernels::LayerNormArgs<T> args;
     args.x = x.data<T>();
@@ -36,8 +38,8 @@ Tensor normalise(const char* who, const Tensor& x, const Tensor& residual, const
       args.residual = residual.data<T>();
       args.ldr = residual.row_stride();
     }
-    args.gain = gain.data<T>();
-    args.shift = shift.defined() ? shift.data<T>() : nullptr;
+    args.gain = gain.data<Precise<T>>();
+    args.shift = shift.defined() ? shift.data<Precise<T>>() : nullptr;
     args.epsilon = epsilon;
     args.dropout = site;
     args.ids = site.probability > 0 ? rows.ids() : nullptr;
@@ -48,32 +50,32 @@ Tensor normalise(const char* who, const Tensor& x, const Tensor& residual, const
       args.ldz = C;
     }
     if (recorded) {
-      args.mean = mean.data<T>();
-      args.rstd = rstd.data<T>();
+      args.mean = mean.data<Precise<T>>();
+      args.rstd = rstd.data<Precise<T>>();
     }
     const ProfileScope profile("layer_norm", 0, bytes_of(x, residual, y));
     kernels::layer_norm(args, N, C);
   });
   return record(y, {x, residual, gain, shift},
                 [z, mean, rstd, gain, rows, site, N, C](const Tensor& dy, Sink& d) {
-                  dispatch_float(dy.dtype(), "layer_norm", [&](auto tag) {
+                  dispatch_activation(dy.dtype(), "layer_norm", [&](auto tag) {
                     using T = decltype(tag);
                     kernels::LayerNormGrads<T> args;
                     args.z = z.data<T>();
                     args.ldz = z.row_stride();
-                    args.mean = mean.data<T>();
-                    args.rstd = rstd.data<T>();
-                    args.gain = gain.data<T>();
+                    args.mean = mean.data<Precise<T>>();
+                    args.rstd = rstd.data<Precise<T>>();
+                    args.gain = gain.data<Precise<T>>();
                     args.dy = dy.data<T>();
                     args.lddy = C;
                     args.dropout = site;
                     args.ids = site.probability > 0 ? rows.ids() : nullptr;
                     Tensor holders[4];
-                    const auto place = [&](int i, T*& pointer, bool& add) {
+                    const auto place = [&](int i, auto*& pointer, bool& add) {
                       if (!d.wants(i)) return C;
                       auto [gradient, first] = d.add(i);
                       holders[i] = gradient;
-                      pointer = holders[i].template data<T>();
+                      pointer = holders[i].template data<std::remove_cvref_t<decltype(*pointer)>>();
                       add = !first;
                       return holders[i].row_stride();
                     };

@@ -15,23 +15,25 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
              x.dim(1));
   RAPT_CHECK(!b.defined() || (b.rank() == 1 && b.dim(0) == w.dim(0)),
              "linear: expected a bias of {}, got {}", w.dim(0), b.shape().text());
-  RAPT_CHECK(x.dtype() == w.dtype() && (!b.defined() || b.dtype() == w.dtype()),
-             "linear: expected one type, got x {} and w {}", dtype_name(x.dtype()),
-             dtype_name(w.dtype()));
+  RAPT_CHECK(x.dtype() == w.dtype(), "linear: expected one type, got x {} and w {}",
+             dtype_name(x.dtype()), dtype_name(w.dtype()));
+  RAPT_CHECK(!b.defined() || b.dtype() == precise(x.dtype()),
+             "linear: expected a bias of {}, got {}", dtype_name(precise(x.dtype())),
+             dtype_name(b.dtype()));
   const int64_t M = x.dim(0), N = w.dim(0), K = w.dim(1);
   const bool recorded = x.recorded() || w.recorded() || b.recorded();
   Tensor y = Tensor::empty({M, N}, x.dtype());
-  dispatch_float(x.dtype(), "linear", [&](auto tag) {
+  dispatch_activation(x.dtype(), "linear", [&](auto tag) {
     using T = decltype(tag);
     const ProfileScope profile(
         "linear", 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K),
         bytes_of(x, w, b, y));
     kernels::linear(x.data<T>(), x.row_stride(), w.data<T>(), w.row_stride(),
-                    b.defined() ? b.data<T>() : nullptr, y.data<T>(), N, M, N, K,
+                    b.defined() ? b.data<Precise<T>>() : nullptr, y.data<T>(), N, M, N, K,
                     recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
   });
   return record(y, {x, w, b}, [x, w, M, N, K](const Tensor& dy, Sink& d) {
-    dispatch_float(dy.dtype(), "linear", [&](auto tag) {
+    dispatch_activation(dy.dtype(), "linear", [&](auto tag) {
       using T = decltype(tag);
       const T* g = dy.data<T>();
       const double flops =
@@ -45,13 +47,13 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
       if (d.wants(1)) {
         auto [dw, first] = d.add(1);
         const ProfileScope profile("linear dw", flops, bytes_of(dy, x, dw));
-        kernels::linear_dw(g, N, x.data<T>(), x.row_stride(), dw.template data<T>(),
+        kernels::linear_dw(g, N, x.data<T>(), x.row_stride(), dw.template data<Precise<T>>(),
                            dw.row_stride(), M, N, K, !first);
       }
       if (d.wants(2)) {
         auto [db, first] = d.add(2);
         const ProfileScope profile("linear db", 0, bytes_of(dy, db));
-        kernels::linear_db(g, N, db.template data<T>(), M, N, !first);
+        kernels::linear_db(g, N, db.template data<Precise<T>>(), M, N, !first);
       }
     });
   });

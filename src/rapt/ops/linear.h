@@ -5,9 +5,9 @@
 
 namespace rapt {
 
-// x (N, in), w (out, in), b (out) or undefined -> (N, out). Where a gradient is wanted, rows may be
-// grouped freely; otherwise the bits of a row do not depend on the other rows. Throws Error where
-// widths differ.
+// x (N, in), w (out, in), b (out) or undefined -> (N, out); x and w of bf16 take b of f32. Where a
+// gradient is wanted, rows may be grouped freely; otherwise the bits of a row do not depend on the
+// other rows. Throws Error where widths differ.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b = {});
 
 }  // namespace rapt

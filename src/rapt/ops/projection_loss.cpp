@@ -20,9 +20,11 @@ void check(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& targ
              w.shape().text());
   RAPT_CHECK(!b.defined() || (b.rank() == 1 && b.dim(0) == w.dim(0)),
              "projection_loss: expected a bias of {}, got {}", w.dim(0), b.shape().text());
-  RAPT_CHECK(x.dtype() == w.dtype() && (!b.defined() || b.dtype() == w.dtype()),
-             "projection_loss: expected one type, got x {} and w {}", dtype_name(x.dtype()),
-             dtype_name(w.dtype()));
+  RAPT_CHECK(x.dtype() == w.dtype(), "projection_loss: expected one type, got x {} and w {}",
+             dtype_name(x.dtype()), dtype_name(w.dtype()));
+  RAPT_CHECK(!b.defined() || b.dtype() == precise(x.dtype()),
+             "projection_loss: expected a bias of {}, got {}", dtype_name(precise(x.dtype())),
+             dtype_name(b.dtype()));
   RAPT_CHECK(targets.rank() == 1 && targets.dim(0) == x.dim(0) && targets.dtype() == DType::i32,
              "projection_loss: expected {} targets of i32, got {} of {}", x.dim(0),
              targets.shape().text(), dtype_name(targets.dtype()));
@@ -51,8 +53,8 @@ struct Parts {
 
   // Losses of rows [begin, end), and their part of the gradients.
   template <class T>
-  void add_chunk(const int32_t* targets, double smoothing, int64_t begin, int64_t end, T* losses,
-                 T* logits) {
+  void add_chunk(const int32_t* targets, double smoothing, int64_t begin, int64_t end,
+                 Precise<T>* losses, T* logits) {
     const int64_t M = end - begin, C = x.dim(1), V = w.dim(0);
     const double flops =
         2.0 * static_cast<double>(M) * static_cast<double>(V) * static_cast<double>(C);
@@ -65,8 +67,8 @@ struct Parts {
       const ProfileScope profile("projection", flops,
                                  weight_bytes + bytes * static_cast<double>(V + C));
       kernels::linear(rows, x.row_stride(), weight, w.row_stride(),
-                      b.defined() ? std::as_const(b).data<T>() : nullptr, logits, V, M, V, C,
-                      recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
+                      b.defined() ? std::as_const(b).data<Precise<T>>() : nullptr, logits, V, M, V,
+                      C, recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
     }
     {
       const ProfileScope profile("cross_entropy", 0,
@@ -82,10 +84,11 @@ struct Parts {
     }
     if (dw.defined()) {
       const ProfileScope profile("projection dw", flops,
-                                 weight_bytes + bytes * static_cast<double>(V + C));
-      kernels::linear_dw(logits, V, rows, x.row_stride(), dw.data<T>(), C, M, V, C, begin > 0);
+                                 bytes_of(dw) + bytes * static_cast<double>(V + C));
+      kernels::linear_dw(logits, V, rows, x.row_stride(), dw.data<Precise<T>>(), C, M, V, C,
+                         begin > 0);
     }
-    if (db.defined()) kernels::linear_db(logits, V, db.data<T>(), M, V, begin > 0);
+    if (db.defined()) kernels::linear_db(logits, V, db.data<Precise<T>>(), M, V, begin > 0);
   }
 };
 
@@ -93,7 +96,7 @@ struct Parts {
 void give(Sink& d, int input, Tensor gradient, double factor) {
   if (!d.wants(input)) return;
   if (factor != 1) {
-    dispatch_float(gradient.dtype(), "projection_loss", [&](auto tag) {
+    dispatch_activation(gradient.dtype(), "projection_loss", [&](auto tag) {
       using T = decltype(tag);
       const auto [rows, cols, ld] = as_matrix(gradient);
       kernels::scale(gradient.data<T>(), ld, factor, gradient.data<T>(), ld, rows, cols, false);
@@ -115,10 +118,10 @@ Loss projection_loss(const Tensor& all_x, const Tensor& w, const Tensor& b, cons
   const Tensor counted = whole ? targets : select_rows(targets, rows);
   Parts parts{x.detach(), w.detach(), b.defined() ? b.detach() : Tensor(), {}, {}, {}};
   if (x.recorded()) parts.dx = Tensor::empty({N, C}, x.dtype());
-  if (w.recorded()) parts.dw = Tensor::empty({V, C}, x.dtype());
-  if (b.recorded()) parts.db = Tensor::empty({V}, x.dtype());
-  Tensor sum = Tensor::empty({1}, x.dtype());
-  dispatch_float(x.dtype(), "projection_loss", [&](auto tag) {
+  if (w.recorded()) parts.dw = Tensor::empty({V, C}, precise(x.dtype()));
+  if (b.recorded()) parts.db = Tensor::empty({V}, precise(x.dtype()));
+  Tensor sum = Tensor::empty({1}, precise(x.dtype()));
+  dispatch_activation(x.dtype(), "projection_loss", [&](auto tag) {
     using T = decltype(tag);
     constexpr int64_t kLogitBytes = int64_t{96} << 20;
     const int64_t most =
@@ -127,12 +130,13 @@ Loss projection_loss(const Tensor& all_x, const Tensor& w, const Tensor& b, cons
             : std::max<int64_t>(
                   kLogitBytes / (static_cast<int64_t>(sizeof(T)) * std::max<int64_t>(V, 1)), 64);
     const int64_t chunks = std::max<int64_t>((N + most - 1) / most, 1);
-    Tensor losses = Tensor::empty({N}, x.dtype());
+    Tensor losses = Tensor::empty({N}, sum.dtype());
     Tensor logits = Tensor::empty({(N + chunks - 1) / chunks, V}, x.dtype());
     for (int64_t i = 0; i < chunks; ++i)
       parts.add_chunk(counted.data<int32_t>(), options.label_smoothing, N * i / chunks,
-                      N * (i + 1) / chunks, losses.data<T>(), logits.data<T>());
-    *sum.data<T>() = static_cast<T>(kernels::sum(losses.data<T>(), N));
+                      N * (i + 1) / chunks, losses.data<Precise<T>>(), logits.data<T>());
+    using Sum = Precise<T>;
+    *sum.data<Sum>() = static_cast<Sum>(kernels::sum(losses.data<Sum>(), N));
   });
   // The closure gives its only handles away: it runs once.
   return {record(sum, {x, w, b},

@@ -29,7 +29,7 @@ Tensor select_rows(const Tensor& x, std::span<const int32_t> rows) {
   return record(y, {x},
                 [chosen = std::vector<int32_t>(rows.begin(), rows.end()), N = N, W = W](
                     const Tensor& dy, Sink& d) {
-                  dispatch_float(dy.dtype(), "select_rows", [&](auto tag) {
+                  dispatch_activation(dy.dtype(), "select_rows", [&](auto tag) {
                     using T = decltype(tag);
                     const ProfileScope profile("select_rows backward", 0, 2 * bytes_of(dy));
                     auto [dx, first] = d.add(0);
@@ -38,7 +38,7 @@ Tensor select_rows(const Tensor& x, std::span<const int32_t> rows) {
                     for (size_t i = 0; i < chosen.size(); ++i) {
                       const T* from = dy.data<T>() + static_cast<int64_t>(i) * W;
                       T* row = to + chosen[i] * dx.row_stride();
-                      for (int64_t c = 0; c < W; ++c) row[c] += from[c];
+                      kernels::add(row, W, from, W, row, W, 1, W);
                     }
                   });
                 });

@@ -23,14 +23,14 @@ MatrixSize last_axis(const char* who, const Tensor& x) {
 Tensor softmax(const Tensor& x) {
   const auto [rows, cols, ld] = last_axis("softmax", x);
   Tensor y = empty_like(x);
-  dispatch_float(x.dtype(), "softmax", [&, rows = rows, cols = cols, ld = ld](auto tag) {
+  dispatch_activation(x.dtype(), "softmax", [&, rows = rows, cols = cols, ld = ld](auto tag) {
     using T = decltype(tag);
     const ProfileScope profile("softmax", 0, bytes_of(x, y));
     kernels::softmax(x.data<T>(), ld, y.data<T>(), cols, rows, cols);
   });
   return record(y, {x}, [y, rows = rows, cols = cols](const Tensor& dy, Sink& d) {
     Tensor dx = d.write(0);
-    dispatch_float(dy.dtype(), "softmax", [&](auto tag) {
+    dispatch_activation(dy.dtype(), "softmax", [&](auto tag) {
       using T = decltype(tag);
       const ProfileScope profile("softmax backward", 0, bytes_of(y, dy, dx));
       kernels::softmax_grad(y.data<T>(), cols, dy.data<T>(), cols, dx.data<T>(),
@@ -42,7 +42,7 @@ Tensor softmax(const Tensor& x) {
 Tensor log_softmax(const Tensor& x) {
   const auto [rows, cols, ld] = last_axis("log_softmax", x);
   Tensor y = empty_like(x);
-  dispatch_float(x.dtype(), "log_softmax", [&, rows = rows, cols = cols, ld = ld](auto tag) {
+  dispatch_activation(x.dtype(), "log_softmax", [&, rows = rows, cols = cols, ld = ld](auto tag) {
     using T = decltype(tag);
     const ProfileScope profile("log_softmax", 0, bytes_of(x, y));
     kernels::log_softmax(x.data<T>(), ld, y.data<T>(), cols, rows, cols);

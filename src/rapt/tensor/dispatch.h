@@ -14,6 +14,16 @@ decltype(auto) dispatch_float(DType dtype, const char* who, F&& f) {
   fail(ErrorKind::failure, "{}: expected f32 or f64, got {}", who, dtype_name(dtype));
 }
 
+// Calls f(T{}) with what activations may be made of: float, double or bf16. What stands beside them
+// is of Precise<T>.
+template <class F>
+decltype(auto) dispatch_activation(DType dtype, const char* who, F&& f) {
+  if (dtype == DType::f32) return f(float{});
+  if (dtype == DType::f64) return f(double{});
+  if (dtype == DType::bf16) return f(bf16{});
+  fail(ErrorKind::failure, "{}: expected f32, f64 or bf16, got {}", who, dtype_name(dtype));
+}
+
 // Calls f(T{}) with the element type, whatever it is.
 template <class F>
 decltype(auto) dispatch_any(DType dtype, F&& f) {

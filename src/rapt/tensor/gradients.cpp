@@ -19,7 +19,7 @@ Tensor Gradients::of(const Parameter& parameter) {
   return found == parameters_.end() ? Tensor() : found->second.slot->whole();
 }
 
-Tensor Gradients::use(const Parameter& parameter) {
+Gradients::Entry& Gradients::entry_of(const Parameter& parameter) {
   Entry& entry = parameters_[parameter.id()];
   if (entry.slot == nullptr) {
     entry.slot = std::make_shared<GradientSlot>(parameter.shape(), parameter.value().dtype());
@@ -31,14 +31,23 @@ Tensor Gradients::use(const Parameter& parameter) {
                entry.slot->shape().text(), parameter.shape().text());
     entry.leaf = record_leaf(parameter.value(), entry.slot);
   }
-  return entry.leaf;
+  return entry;
+}
+
+Tensor Gradients::use(const Parameter& parameter) { return entry_of(parameter).leaf; }
+
+Tensor Gradients::use_twin(const Parameter& parameter) {
+  Entry& entry = entry_of(parameter);
+  if (!entry.twin.defined() || entry.twin.raw() != parameter.twin().raw())
+    entry.twin = record_leaf(parameter.twin(), entry.slot);
+  return entry.twin;
 }
 
 Tensor Gradients::watch(const Tensor& x) {
   RAPT_CHECK(x.defined() && is_float(x.dtype()), "Gradients::watch: expected a float tensor");
   auto slot = std::make_shared<GradientSlot>(x.shape(), x.dtype());
   Tensor leaf = record_leaf(x.contiguous() ? x.detach() : x.contiguous_copy(), slot);
-  watched_.push_back({std::move(slot), leaf});
+  watched_.push_back({std::move(slot), leaf, {}});
   return leaf;
 }
 

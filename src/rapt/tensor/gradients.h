@@ -32,14 +32,16 @@ class Gradients {
   // Marks everything as unwritten and forgets watched tensors. The parameters' buffers stay.
   void clear();
 
-  // The parameter as a leaf (used by Pass).
+  // The parameter as a leaf, or its bf16 twin, whose gradient is the parameter's (used by Pass).
   Tensor use(const Parameter& parameter);
+  Tensor use_twin(const Parameter& parameter);
 
  private:
   struct Entry {
     std::shared_ptr<GradientSlot> slot;
-    Tensor leaf;
+    Tensor leaf, twin;
   };
+  Entry& entry_of(const Parameter& parameter);
   std::unordered_map<uint64_t, Entry> parameters_;  // by Parameter::id
   std::vector<Entry> watched_;
 };

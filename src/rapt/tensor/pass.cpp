@@ -24,6 +24,26 @@ Tensor Pass::use(const Parameter& parameter, int64_t begin, int64_t count) const
   return use(parameter).rows(begin, count);
 }
 
+Tensor Pass::use_matrix(const Parameter& parameter) const {
+  RAPT_ASSERT(parameter.defined());
+  if (compute_type(parameter.value().dtype()) != DType::bf16) return use(parameter);
+  RAPT_CHECK(parameter.twin().defined(),
+             "{}: expected a parameter with a bf16 twin, got one without (make_twins)", path_);
+  return options_.gradients == nullptr ? parameter.twin() : options_.gradients->use_twin(parameter);
+}
+
+Tensor Pass::use_matrix(const Parameter& parameter, int64_t begin, int64_t count) const {
+  return use_matrix(parameter).rows(begin, count);
+}
+
+DType Pass::compute_type(DType parameters) const {
+  const DType type = options_.compute_type.value_or(parameters);
+  RAPT_CHECK(precise(type) == parameters,
+             "{}: expected parameters of {} for computing in {}, got {}", path_,
+             dtype_name(precise(type)), dtype_name(type), dtype_name(parameters));
+  return type;
+}
+
 kernels::Dropout Pass::dropout(double probability) const {
   const kernels::Dropout dropout = any_dropout(probability);
   return options_.training ? dropout : kernels::Dropout{};

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,9 @@ struct PassOptions {
   uint64_t seed = 0, step = 0;     // of dropout
   Gradients* gradients = nullptr;  // where gradients go; null: nothing is recorded
   AttentionCapture* capture = nullptr;
+  // Of activations and their gradients: unset, the type of the parameters; or bf16 with f32 ones
+  // that have twins.
+  std::optional<DType> compute_type{};
 };
 
 class Pass {
@@ -39,8 +43,13 @@ class Pass {
 
   // Passes for the usual purposes.
   static Pass inference() { return Pass(); }
-  static Pass train(Gradients& gradients, uint64_t seed, uint64_t step) {
-    return Pass({.training = true, .seed = seed, .step = step, .gradients = &gradients});
+  static Pass train(Gradients& gradients, uint64_t seed, uint64_t step,
+                    std::optional<DType> compute_type = {}) {
+    return Pass({.training = true,
+                 .seed = seed,
+                 .step = step,
+                 .gradients = &gradients,
+                 .compute_type = compute_type});
   }
 
   Pass scope(std::string_view name) const;
@@ -53,6 +62,15 @@ class Pass {
   // count).
   Tensor use(const Parameter& parameter) const;
   Tensor use(const Parameter& parameter, int64_t begin, int64_t count) const;
+
+  // The same for a matrix of a product, in the compute type: in bf16 the parameter's twin, whose
+  // gradient is the parameter's. Throws Error where there is none.
+  Tensor use_matrix(const Parameter& parameter) const;
+  Tensor use_matrix(const Parameter& parameter, int64_t begin, int64_t count) const;
+
+  // The type of activations where parameters have this one. Throws Error where they do not go
+  // together.
+  DType compute_type(DType parameters) const;
 
   // Dropout at this path; probability 0 unless training. Throws Error outside [0, 1).
   kernels::Dropout dropout(double probability) const;

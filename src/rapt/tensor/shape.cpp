@@ -27,6 +27,8 @@ std::string_view dtype_name(DType dtype) {
   return names[static_cast<int>(dtype)];
 }
 
+DType precise(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
+
 bool is_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16;
 }

@@ -17,6 +17,7 @@ enum class DType : uint8_t { f32, f64, bf16, i32, i64, boolean };
 int64_t size_of(DType dtype);  // bytes of one element
 std::string_view dtype_name(DType dtype);
 bool is_float(DType dtype);
+DType precise(DType dtype);  // f32 for bf16, else the same: of parameters, sums and losses
 
 template <class T>
 struct DTypeOf;

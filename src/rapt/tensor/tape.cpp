@@ -16,7 +16,7 @@ std::atomic<uint64_t> next_order{1};
 
 void add_into(Tensor& target, const Tensor& source) {
   const ProfileScope profile("gradient add", 0, bytes_of(target, source, target));
-  dispatch_float(target.dtype(), "gradient", [&](auto tag) {
+  dispatch_activation(target.dtype(), "gradient", [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(target);
     kernels::add(target.data<T>(), ld, source.data<T>(), as_matrix(source).ld, target.data<T>(), ld,
@@ -25,7 +25,7 @@ void add_into(Tensor& target, const Tensor& source) {
 }
 
 void copy_into(Tensor& target, const Tensor& source) {
-  dispatch_float(target.dtype(), "gradient", [&](auto tag) {
+  dispatch_activation(target.dtype(), "gradient", [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(target);
     kernels::scale(source.data<T>(), as_matrix(source).ld, 1, target.data<T>(), ld, rows, cols,
@@ -34,7 +34,7 @@ void copy_into(Tensor& target, const Tensor& source) {
 }
 
 void zero(Tensor target) {
-  dispatch_float(target.dtype(), "gradient", [&](auto tag) {
+  dispatch_activation(target.dtype(), "gradient", [&](auto tag) {
     using T = decltype(tag);
     const auto [rows, cols, ld] = as_matrix(target);
     kernels::fill(target.data<T>(), ld, 0, rows, cols);
