@@ -153,6 +153,9 @@ void refuse_flags(const CLI::App& verb, const std::string& name,
 
 int bench(Options options, const CLI::App& verb, const Globals& globals) {
   check_case(options.name);
+  const bool narrow = options.dtype == "bf16";
+  if (narrow && (options.name == "vit" || options.name == "sdpa"))
+    fail(ErrorKind::usage, "bench {}: expected --dtype f32, got bf16", options.name);
   if (options.name == "machine") {
     refuse_flags(verb, options.name, {"--dtype", "--steps", "--dropout", "--init", "--lengths"});
     return bench_machine(options.json);
@@ -166,6 +169,7 @@ int bench(Options options, const CLI::App& verb, const Globals& globals) {
   refuse_flags(verb, options.name, {"--lengths"});
   options.training.init = options.init;
   options.training.seed = globals.seed;
+  if (narrow) options.training.compute_type = DType::bf16;
   if (options.dropout >= 0) options.training.dropout = options.dropout;
   return bench_training(options);
 }
@@ -180,8 +184,10 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
       "setting) or what the machine can do");
   verb->add_option("case", options->name, fmt::format("One of {}", fmt::join(cases(), ", ")))
       ->required();
-  verb->add_option("--dtype", options->dtype, "What is computed in: f32")
-      ->check(CLI::IsMember({"f32"}))
+  verb->add_option(
+          "--dtype", options->dtype,
+          "What is computed in: f32, or bf16 with parameters of f32 (all but vit and sdpa)")
+      ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   verb->add_option("--steps", options->training.steps,
                    "Timed steps, after three that are not; of sdpa 5 after one")

@@ -24,6 +24,7 @@ struct Options {
   train::Recipe recipe = train::small_recipe();
   int64_t layers = recipe.model.num_encoder_layers;
   double dropout = recipe.model.dropout;
+  std::string dtype = "f32";
 };
 
 // The text is read twice, for its words and for its sentences.
@@ -73,6 +74,7 @@ int train(Options options, const Globals& globals) {
   recipe.model.num_encoder_layers = recipe.model.num_decoder_layers = options.layers;
   recipe.model.dropout = recipe.model.position_dropout = options.dropout;
   recipe.fit.seed = globals.seed;
+  if (options.dtype == "bf16") recipe.fit.compute_type = DType::bf16;
   recipe.check();
   decode::check_model_folder(options.out);
   data::PairVocabularies words;
@@ -142,6 +144,12 @@ void add_learning_flags(CLI::App& verb, Options& options) {
   verb.add_option("--learning-rate", recipe.schedule.rate, "Of AdamW, constant after the warm-up")
       ->type_name("RATE")
       ->check(number_above_zero())
+      ->capture_default_str();
+  verb.add_option("--dtype", options.dtype,
+                  "What is computed in: f32, or bf16 with parameters of f32, faster on CPUs that "
+                  "multiply it")
+      ->type_name("TYPE")
+      ->check(one_of({"f32", "bf16"}))
       ->capture_default_str();
   verb.add_option("--label-smoothing", recipe.fit.label_smoothing,
                   "Share of the probability that is spread over all words, in [0, 1)")

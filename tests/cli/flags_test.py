@@ -258,6 +258,16 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(case["loss"]), 4)
         self.assertLess(case["loss"][3], case["loss"][0])
 
+    def test_bf16_begins_at_the_loss_of_f32(self):
+        f32, bf16 = (json.loads(rapt("bench", "toy", "--steps", "1", "--dtype", dtype).out) for dtype in ("f32", "bf16"))
+        self.assertEqual(bf16["dtype"], "bf16")
+        self.assertNotEqual(bf16["loss"], f32["loss"])
+        self.assertLess(abs(bf16["loss"][0] - f32["loss"][0]), 0.01 * f32["loss"][0])
+        for case in ("vit", "sdpa"):
+            refused = rapt("bench", case, "--dtype", "bf16")
+            self.assertEqual((refused.code, refused.out), (2, ""))
+            self.assertIn(f"bench {case}: expected --dtype f32", refused.err)
+
 
 if __name__ == "__main__":
     unittest.main()

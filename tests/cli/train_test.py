@@ -52,6 +52,11 @@ class Train(TestCase):
                   .hexdigest() for threads in ("1", "2", "3", "7", "1")}
         self.assertEqual(len(hashes), 1)
 
+    def test_threads_change_no_bit_of_a_model_trained_in_bf16(self):
+        hashes = {hashlib.sha256((self.model("--threads", threads, "--dtype", dtype) / "model.safetensors").read_bytes())
+                  .hexdigest() for threads in ("1", "2", "3") for dtype in ("bf16", "f32")}
+        self.assertEqual(len(hashes), 2)  # one of each type
+
     def test_a_signal_stops_after_the_step_and_the_model_is_written(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(number):

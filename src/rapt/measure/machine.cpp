@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <string_view>
 
 #include "rapt/base/check.h"
 #include "rapt/base/memory.h"
@@ -149,6 +150,15 @@ MachineReport measure(Runtime& runtime, float* x, int64_t count) {
 double f32_peak(int threads) {
   ThreadPool pool(threads);
   return peak(kernels::peak_loops().front(), pool);
+}
+
+double bf16_peak(int threads) {
+  ThreadPool pool(threads);
+  double best = f32_peak(threads);
+  for (const kernels::PeakLoop& loop : kernels::peak_loops()) {
+    if (std::string_view(loop.name).ends_with("bf16")) best = std::max(best, peak(loop, pool));
+  }
+  return best;
 }
 
 std::vector<MachineReport> measure_machine() {

@@ -12,6 +12,8 @@ namespace rapt::measure {
 // registers; those beyond the cores that this process may use add nothing. Throws Error if
 // threads < 1.
 double f32_peak(int threads);
+// The same of bf16 numbers by the fastest instructions that there are for them; f32's without any.
+double bf16_peak(int threads);
 
 // Rates are those of the better ones among short runs: a neighbour may disturb some.
 struct MachineReport {

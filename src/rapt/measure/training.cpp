@@ -30,13 +30,14 @@ struct Steps {
 Steps run_steps(const TrainingCase& c, const TrainingOptions& options) {
   constexpr int64_t kWarmUp = 3;
   const auto optimizer = c.optimizer();
+  if (options.compute_type == DType::bf16) nn::make_twins(c.model());
   Gradients gradients;
   Steps steps;
   for (int64_t step = 0; step < options.steps + kWarmUp; ++step) {
     const auto start = Clock::now();
-    const train::StepResult done =
-        train::take_step([&](const Pass& pass) { return c.loss(pass); }, *optimizer, gradients,
-                         {c.rate(), options.seed, static_cast<uint64_t>(step)});
+    const train::StepResult done = train::take_step(
+        [&](const Pass& pass) { return c.loss(pass); }, *optimizer, gradients,
+        {c.rate(), options.seed, static_cast<uint64_t>(step), options.compute_type});
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (step >= kWarmUp) steps.times.push_back(seconds);
     steps.losses.push_back(done.loss.mean());
@@ -87,7 +88,9 @@ TrainingResult run_training(const std::string& name, const TrainingOptions& opti
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   result.rss_mib = usage.ru_maxrss / 1024;
-  result.fraction_of_peak = result.flops_per_s / f32_peak(result.threads);
+  result.fraction_of_peak =
+      result.flops_per_s /
+      (options.compute_type == DType::bf16 ? bf16_peak(result.threads) : f32_peak(result.threads));
   result.loss.assign(steps.losses.begin(),
                      steps.losses.begin() + std::min<std::ptrdiff_t>(3, std::ssize(steps.losses)));
   result.loss.push_back(steps.losses.back());

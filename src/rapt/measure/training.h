@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "rapt/tensor/shape.h"
+
 namespace rapt::measure {
 
 struct TrainingOptions {
@@ -22,6 +24,7 @@ struct TrainingOptions {
   std::filesystem::path
       init{};  // a folder with weights.safetensors and batch.safetensors to start from
   uint64_t seed = 0;
+  std::optional<DType> compute_type{};  // bf16: with f32 parameters; unset: theirs
 };
 
 struct TrainingResult {

@@ -51,7 +51,8 @@ Recipe small_recipe() {
                 .label_smoothing = 0.1,
                 .seed = 0,
                 .rate = {},
-                .stop = {}};
+                .stop = {},
+                .compute_type = {}};
   return recipe;
 }
 

@@ -28,10 +28,11 @@ Loss seq2seq_loss(const models::EncoderDecoder& model, const Seq2SeqBatch& batch
 
 StepResult train_step(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
                       optim::Optimizer& optimizer, Gradients& gradients, double rate,
-                      double label_smoothing, uint64_t seed, uint64_t step) {
+                      double label_smoothing, uint64_t seed, uint64_t step,
+                      std::optional<DType> compute_type) {
   return take_step(
       [&](const Pass& pass) { return seq2seq_loss(model, batch, label_smoothing, pass); },
-      optimizer, gradients, {rate, seed, step});
+      optimizer, gradients, {rate, seed, step, compute_type});
 }
 
 double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
@@ -39,6 +40,7 @@ double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
            const std::function<void(const Progress&)>& report) {
   RAPT_CHECK(options.epochs >= 0, "fit: expected at least 0 epochs, got {}", options.epochs);
   RAPT_CHECK(options.rate != nullptr, "fit: expected a learning rate, got none");
+  if (options.compute_type == DType::bf16) nn::make_twins(model);
   const auto start = std::chrono::steady_clock::now();
   Gradients gradients;
   Progress progress;
@@ -56,7 +58,7 @@ double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
       progress.rate = options.rate(progress.step);
       const StepResult result =
           train_step(model, batch, optimizer, gradients, progress.rate, options.label_smoothing,
-                     options.seed, static_cast<uint64_t>(progress.step));
+                     options.seed, static_cast<uint64_t>(progress.step), options.compute_type);
       ++progress.step;
       sum += result.loss.sum.item();
       count += result.loss.count;

@@ -25,7 +25,8 @@ Loss seq2seq_loss(const models::EncoderDecoder& model, const Seq2SeqBatch& batch
 // One optimizer step on one batch; see take_step.
 StepResult train_step(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
                       optim::Optimizer& optimizer, Gradients& gradients, double rate,
-                      double label_smoothing, uint64_t seed, uint64_t step);
+                      double label_smoothing, uint64_t seed, uint64_t step,
+                      std::optional<DType> compute_type = {});
 
 struct FitOptions {
   int64_t epochs = 1;
@@ -34,6 +35,7 @@ struct FitOptions {
   uint64_t seed = 0;
   std::function<double(int64_t step)> rate;  // the learning rate of a step, from 0
   std::function<bool()> stop = {};           // asked after every step: true ends the run there
+  std::optional<DType> compute_type{};       // bf16: parameters stay f32; unset: theirs
 };
 
 struct Progress {

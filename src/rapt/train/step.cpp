@@ -11,7 +11,7 @@ StepResult take_step(const std::function<Loss(const Pass& pass)>& loss, optim::O
                      Gradients& gradients, const StepOptions& options) {
   gradients.clear();
   StepResult result;
-  result.loss = loss(Pass::train(gradients, options.seed, options.step));
+  result.loss = loss(Pass::train(gradients, options.seed, options.step, options.compute_type));
   if (result.loss.count == 0) return result;
   if (!std::isfinite(result.loss.mean())) {
     fail(

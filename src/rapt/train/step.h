@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "rapt/ops/cross_entropy.h"
 #include "rapt/optim/optimizer.h"
@@ -19,6 +20,8 @@ struct StepResult {
 struct StepOptions {
   double rate = 0;
   uint64_t seed = 0, step = 0;
+  // Unset: the type of the parameters. bf16: they are f32 and have twins, see nn::make_twins.
+  std::optional<DType> compute_type{};
 };
 
 // Forward, backward, update with the gradient of the mean loss. `loss` is called once, with a pass
