@@ -173,8 +173,9 @@ TEST(Elementwise, WrongInputsAreErrors) {
   EXPECT_NE(error_of([&] { add(a, b); }).find("(2, 3) and (3, 2)"), std::string::npos);
   EXPECT_NE(error_of([&] { multiply(a, a.to(DType::f32)); }).find("f64 and f32"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { relu(testing::ids({1})); }).find("relu: expected f32 or f64, got i32"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { relu(testing::ids({1})); }).find("relu: expected f32, f64 or bf16, got i32"),
+      std::string::npos);
   EXPECT_NE(error_of([&] { dropout(a, Rows::packed({3}), kSite); }).find("expected 3 rows"),
             std::string::npos);
   error_of([&] { dropout_add(a, a, Rows::packed({3}), kSite); });
