@@ -31,6 +31,7 @@ if(RAPT_SANITIZE)
     -fno-sanitize-recover=all
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)
   add_link_options(-fsanitize=${RAPT_SANITIZE})
 endif()
