@@ -6,6 +6,7 @@
 
 #include "rapt/kernels/matmul_own.h"
 #include "rapt/kernels/matmul_plan.h"
+#include "rapt/kernels/matmul_rows.h"
 #include "rapt/kernels/matmul_split.h"
 #include "rapt/kernels/matmul_tile.h"
 #include "rapt/kernels/onednn.h"
@@ -13,75 +14,13 @@
 namespace rapt::kernels {
 namespace {
 
-// A result (rows, cols) of rows that travel together: out = in b + bias, or out += in b.
-struct RowProduct {
-  const float* in;
-  int64_t ld_in, inner;
-  const float* weight;
-  int64_t ldw;
-  bool weight_transposed;  // b is w^T, so that columns of out are rows of w
-  const float* bias;
-  float* out;
-  int64_t ld_out;
-  bool accumulate;
-
-  // The tile of a whole number of kRowGrain rows.
-  void multiply(const Tile& t, const float* from, int64_t ld_from, float* to, int64_t ld_to,
-                bool add) const {
-    onednn::multiply({.m = t.rows,
-                      .n = t.cols,
-                      .k = inner,
-                      .lda = ld_from,
-                      .ldb = ldw,
-                      .ldc = ld_to,
-                      .b_transposed = weight_transposed,
-                      .bias = bias != nullptr,
-                      .accumulate = add},
-                     from, weight + (weight_transposed ? t.col * ldw : t.col),
-                     bias == nullptr ? nullptr : bias + t.col, to);
-  }
-};
-
-// Rows beyond the last whole chunk, rounded up so that a weight has few shapes: they are computed
-// from a copy, and into one.
-void multiply_tail(const RowProduct& p, int64_t rows, int64_t cols) {
-  const int64_t padded = round_up(rows, kRowGrain);
-  float* const in = float_scratch(kScratchInput, padded, p.inner);
-  parallel_ranges(padded, kRowGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      if (r < rows) {
-        std::copy_n(p.in + r * p.ld_in, p.inner, in + r * p.inner);
-      } else {
-        std::fill_n(in + r * p.inner, p.inner, 0.0f);
-      }
-    }
-  });
-  for_row_chunks(padded, cols, p.inner, [&](const Tile& t) {
-    float* const out = float_scratch(kScratchOutput, padded, t.cols);
-    p.multiply(t, in, p.inner, out, t.cols, false);
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* from = out + r * t.cols;
-      float* to = p.out + r * p.ld_out + t.col;
-      for (int64_t c = 0; c < t.cols; ++c) to[c] = p.accumulate ? to[c] + from[c] : from[c];
-    }
-  });
-}
-
 // All but the last few rows, whose number it returns.
-int64_t multiply_chunks(RowProduct p, int64_t rows, int64_t cols) {
+int64_t multiply_chunks(const RowProduct<float, float>& p, int64_t rows, int64_t cols) {
   int64_t tail = rows % kRowChunk;
   if (tail % kRowGrain == 0 && tail > kFewRows) tail = 0;
-  const int64_t whole = rows - tail;
-  if (whole > 0) {
-    for_row_chunks(whole, cols, p.inner, [&](const Tile& t) {
-      p.multiply(t, p.in + t.row * p.ld_in, p.ld_in, p.out + t.row * p.ld_out + t.col, p.ld_out,
-                 p.accumulate);
-    });
-  }
+  multiply_whole(p, rows - tail, cols);
   if (tail <= kFewRows) return tail;
-  p.in += whole * p.ld_in;
-  p.out += whole * p.ld_out;
-  multiply_tail(p, tail, cols);
+  multiply_tail(p, rows - tail, tail, cols);
   return 0;
 }
 

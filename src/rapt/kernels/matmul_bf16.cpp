@@ -7,6 +7,7 @@
 #include "rapt/base/thread_pool.h"
 #include "rapt/kernels/matmul.h"
 #include "rapt/kernels/matmul_plan.h"
+#include "rapt/kernels/matmul_rows.h"
 #include "rapt/kernels/onednn.h"
 
 namespace rapt::kernels {
@@ -47,42 +48,6 @@ void store(const Wide& from, bf16* to, int64_t ld, int64_t rows, int64_t cols) {
   });
 }
 
-// A result (rows, cols) of rows that travel together: out = in b + bias, or out += in b.
-template <class Out>
-struct RowProduct {
-  const bf16* in;
-  int64_t ld_in, inner;
-  const bf16* weight;
-  int64_t ldw;
-  bool weight_transposed;  // b is w^T, so that columns of out are rows of w
-  const float* bias;
-  Out* out;
-  int64_t ld_out;
-  bool accumulate;
-
-  template <class To>
-  void multiply(const Tile& t, const bf16* from, int64_t ld_from, To* to, int64_t ld_to,
-                bool add) const {
-    onednn::multiply({.m = t.rows,
-                      .n = t.cols,
-                      .k = inner,
-                      .lda = ld_from,
-                      .ldb = ldw,
-                      .ldc = ld_to,
-                      .b_transposed = weight_transposed,
-                      .inputs = Type::bf16,
-                      .output = sizeof(To) == sizeof(bf16) ? Type::bf16 : Type::f32,
-                      .bias = bias != nullptr,
-                      .accumulate = add},
-                     from, weight + (weight_transposed ? t.col * ldw : t.col),
-                     bias == nullptr ? nullptr : bias + t.col, to);
-  }
-};
-
-bf16* bf16_scratch(int slot, int64_t rows, int64_t cols) {
-  return reinterpret_cast<bf16*>(float_scratch(slot, ceil_div(rows, 2), cols));
-}
-
 // Rows [0, padded) of `to`: those of `from`, and zeros from `rows` on.
 void copy_padded(const bf16* from, int64_t ld, int64_t rows, int64_t cols, bf16* to,
                  int64_t padded) {
@@ -90,38 +55,11 @@ void copy_padded(const bf16* from, int64_t ld, int64_t rows, int64_t cols, bf16*
   std::fill_n(to + rows * cols, (padded - rows) * cols, bf16());
 }
 
-// Rows beyond the last whole chunk, rounded up so that a weight has few shapes: they are computed
-// from a copy, and into one in f32, so that a sum is rounded once.
 template <class Out>
-void multiply_tail(const RowProduct<Out>& p, int64_t rows, int64_t cols) {
-  const int64_t padded = round_up(rows, kRowGrain);
-  bf16* const in = bf16_scratch(kScratchInput, padded, p.inner);
-  copy_padded(p.in, p.ld_in, rows, p.inner, in, padded);
-  for_row_chunks(padded, cols, p.inner, [&](const Tile& t) {
-    float* const out = float_scratch(kScratchOutput, padded, t.cols);
-    p.multiply(t, in, p.inner, out, t.cols, false);
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* from = out + r * t.cols;
-      Out* to = p.out + r * p.ld_out + t.col;
-      for (int64_t c = 0; c < t.cols; ++c)
-        to[c] = Out(p.accumulate ? static_cast<float>(to[c]) + from[c] : from[c]);
-    }
-  });
-}
-
-template <class Out>
-void multiply_rows(RowProduct<Out> p, int64_t rows, int64_t cols) {
-  const int64_t tail = rows % kRowGrain == 0 ? 0 : rows % kRowChunk, whole = rows - tail;
-  if (whole > 0) {
-    for_row_chunks(whole, cols, p.inner, [&](const Tile& t) {
-      p.multiply(t, p.in + t.row * p.ld_in, p.ld_in, p.out + t.row * p.ld_out + t.col, p.ld_out,
-                 p.accumulate);
-    });
-  }
-  if (tail == 0) return;
-  p.in += whole * p.ld_in;
-  p.out += whole * p.ld_out;
-  multiply_tail(p, tail, cols);
+void multiply_rows(const RowProduct<bf16, Out>& p, int64_t rows, int64_t cols) {
+  const int64_t tail = rows % kRowGrain == 0 ? 0 : rows % kRowChunk;
+  multiply_whole(p, rows - tail, cols);
+  if (tail > 0) multiply_tail(p, rows - tail, tail, cols);
 }
 
 template <class Out>
@@ -164,8 +102,8 @@ void sum_tokens(const WeightTask& task, const bf16* dy, int64_t lddy, const bf16
         task.add || m > task.first);
   }
   if (whole == task.last) return;
-  bf16* const rows = bf16_scratch(kScratchInput, kSumGrain, t.rows);
-  bf16* const cols = bf16_scratch(kScratchOutput, kSumGrain, t.cols);
+  bf16* const rows = scratch_of<bf16>(kScratchInput, kSumGrain, t.rows);
+  bf16* const cols = scratch_of<bf16>(kScratchOutput, kSumGrain, t.cols);
   copy_padded(dy + whole * lddy + t.row, lddy, task.last - whole, t.rows, rows, kSumGrain);
   copy_padded(x + whole * ldx + t.col, ldx, task.last - whole, t.cols, cols, kSumGrain);
   add(rows, t.rows, cols, t.cols, kSumGrain, task.add || whole > task.first);

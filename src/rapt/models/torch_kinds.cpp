@@ -177,6 +177,8 @@ torch::AttentionsRequest request(const TorchCall& call, nn::Attentions& into) {
   return {.into = wanted ? &into : nullptr, .average_attn_weights = average};
 }
 
+int64_t num_layers(const JsonObject& j) { return j.integer("num_layers", 0, Limits().layers); }
+
 class EncoderKind : public TorchKind {
  public:
   EncoderKind(const JsonObject& j, const nn::Init& init)
@@ -199,9 +201,6 @@ class EncoderKind : public TorchKind {
   }
 
  private:
-  static int64_t num_layers(const JsonObject& j) {
-    return j.integer("num_layers", 0, Limits().layers);
-  }
   torch::TransformerEncoder module_;
 };
 
@@ -229,9 +228,6 @@ class DecoderKind : public TorchKind {
   }
 
  private:
-  static int64_t num_layers(const JsonObject& j) {
-    return j.integer("num_layers", 0, Limits().layers);
-  }
   torch::TransformerDecoder module_;
 };
 

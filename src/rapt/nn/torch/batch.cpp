@@ -4,6 +4,7 @@
 
 #include "rapt/base/check.h"
 #include "rapt/ops/arrange.h"
+#include "rapt/ops/attention.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt::nn::torch {
@@ -138,6 +139,16 @@ ScoreTerms score_terms(const MaskArguments& arguments, const AttentionSizes& siz
   if (arguments.attn_mask.defined()) add_attn_mask(terms, arguments, sizes);
   if (arguments.key_padding_mask.defined()) add_key_padding_mask(terms, arguments, sizes);
   return terms;
+}
+
+Tensor shaped_weights(const Tensor& weights, const AttentionSizes& s, bool average) {
+  const int64_t S = s.S + s.added_keys;
+  const Tensor whole = s.N > 0 ? weights : Tensor::empty({0, s.H, s.L, S}, weights.dtype());
+  if (average) {
+    const Tensor mean = mean_heads(whole);
+    return s.batched ? mean : mean.reshape({s.L, S});
+  }
+  return s.batched ? whole : whole.reshape({s.H, s.L, S});
 }
 
 }  // namespace rapt::nn::torch

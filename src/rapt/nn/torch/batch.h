@@ -42,7 +42,7 @@ struct MaskArguments {
 };
 
 struct AttentionSizes {
-  int64_t N, H, L, S;
+  int64_t N = 0, H = 0, L = 0, S = 0;
   bool batched = true;
   DType dtype = DType::f32;  // of float masks
   int64_t added_keys = 0;    // behind the S keys of every sentence, seen by every query
@@ -55,5 +55,10 @@ struct AttentionSizes {
 ScoreTerms score_terms(const MaskArguments& arguments, const AttentionSizes& sizes);
 inline int64_t query_position(int64_t L, int64_t S) { return S > L ? S - L : 0; }
 inline int64_t key_position(int64_t L, int64_t S) { return L > S ? L - S : 0; }
+
+// Weights (N, H, L, S + added keys) as a caller wants them: averaged over heads or not, without a
+// batch (H, L, S) or (L, S). Weights of no sentences, which do not know their lengths, get them
+// here.
+Tensor shaped_weights(const Tensor& weights, const AttentionSizes& sizes, bool average);
 
 }  // namespace rapt::nn::torch

@@ -7,7 +7,6 @@
 #include "rapt/nn/torch/initialisation.h"
 #include "rapt/nn/torch/names.h"
 #include "rapt/ops/arrange.h"
-#include "rapt/ops/attention.h"
 
 namespace rapt::nn::torch {
 namespace {
@@ -33,18 +32,6 @@ nn::AttentionOptions attention_options(const MultiheadAttentionOptions& o) {
           .bias = o.bias,
           .kdim = o.kdim.value_or(0),
           .vdim = o.vdim.value_or(0)};
-}
-
-// (N, H, L, S), averaged and without a batch as the caller wants it. A batch of no sentences does
-// not know their lengths: its weights get their shape here.
-Tensor shaped_weights(const Tensor& weights, const AttentionSizes& s, bool average) {
-  const int64_t S = s.S + s.added_keys;
-  const Tensor whole = s.N > 0 ? weights : Tensor::empty({0, s.H, s.L, S}, weights.dtype());
-  if (average) {
-    const Tensor mean = mean_heads(whole);
-    return s.batched ? mean : mean.reshape({s.L, S});
-  }
-  return s.batched ? whole : whole.reshape({s.H, s.L, S});
 }
 
 }  // namespace

@@ -31,9 +31,10 @@ EncoderCall::EncoderCall(const char* who, const TransformerLayerOptions& options
                          const Tensor& source, MaskArguments masks)
     : layout{is_batched(who, "src", source), options.batch_first},
       src(as_rows(who, "src", source, layout, options.d_model, dtype)),
-      rows(src.sentences()) {
+      rows(src.sentences()),
+      sizes{src.N, options.nhead, src.T, src.T, layout.batched, dtype} {
   masks.who = who;
-  terms = score_terms(masks, {src.N, options.nhead, src.T, src.T, layout.batched, dtype});
+  terms = score_terms(masks, sizes);
 }
 
 DecoderCall::DecoderCall(const char* who, const TransformerLayerOptions& options, DType dtype,
@@ -45,7 +46,8 @@ DecoderCall::DecoderCall(const char* who, const TransformerLayerOptions& options
   RAPT_CHECK(from.N == tgt.N, "{}: expected a memory with the batch size of tgt, {}, got {}", who,
              tgt.N, from.N);
   const int64_t T = tgt.T, S = from.T;
-  memory_length = S;
+  sizes = {tgt.N, options.nhead, T, T, layout.batched, dtype};
+  memory_sizes = {tgt.N, options.nhead, T, S, layout.batched, dtype};
   rows = tgt.sentences(query_position(T, S));
   terms = score_terms({.who = who,
                        .attn_mask_name = "tgt_mask",
@@ -54,7 +56,7 @@ DecoderCall::DecoderCall(const char* who, const TransformerLayerOptions& options
                        .key_padding_mask = arguments.tgt_key_padding_mask,
                        .is_causal_name = "tgt_is_causal",
                        .is_causal = arguments.tgt_is_causal},
-                      {tgt.N, options.nhead, T, T, layout.batched, dtype});
+                      sizes);
   memory = {from.rows, from.sentences(key_position(T, S)),
             score_terms({.who = who,
                          .attn_mask_name = "memory_mask",
@@ -63,7 +65,7 @@ DecoderCall::DecoderCall(const char* who, const TransformerLayerOptions& options
                          .key_padding_mask = arguments.memory_key_padding_mask,
                          .is_causal_name = "memory_is_causal",
                          .is_causal = arguments.memory_is_causal},
-                        {tgt.N, options.nhead, T, S, layout.batched, dtype})};
+                        memory_sizes)};
 }
 
 }  // namespace rapt::nn::torch

@@ -20,6 +20,7 @@ struct EncoderCall {
   BatchLayout layout;
   Sequence src;
   Rows rows;
+  AttentionSizes sizes;
   ScoreTerms terms;
 };
 
@@ -34,9 +35,10 @@ struct DecoderCall {
   BatchLayout layout;
   Sequence tgt;
   Rows rows;
+  AttentionSizes sizes;  // of the self-attention
   ScoreTerms terms;
+  AttentionSizes memory_sizes;  // of the cross-attention
   Memory memory;
-  int64_t memory_length;
 };
 
 }  // namespace rapt::nn::torch

@@ -6,7 +6,6 @@
 #include "rapt/nn/torch/initialisation.h"
 #include "rapt/nn/torch/names.h"
 #include "rapt/nn/torch/stack.h"
-#include "rapt/ops/attention.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt::nn::torch {
@@ -15,19 +14,6 @@ namespace {
 constexpr const char* kEncoder = "TransformerEncoder";
 constexpr const char* kDecoder = "TransformerDecoder";
 constexpr const char* kTransformer = "Transformer";
-
-// The weights of one attention as a caller wants them. A batch of no sentences does not know their
-// lengths: its weights get their shape here.
-Tensor shaped(const Tensor& weights, const AttentionsRequest& request, const BatchLayout& layout,
-              int64_t Tq, int64_t Tk) {
-  const int64_t B = weights.dim(0), H = weights.dim(1);
-  const Tensor whole = B > 0 ? weights : Tensor::empty({0, H, Tq, Tk}, weights.dtype());
-  if (request.average_attn_weights) {
-    const Tensor mean = mean_heads(whole);
-    return layout.batched ? mean : mean.reshape({Tq, Tk});
-  }
-  return layout.batched ? whole : whole.reshape({H, Tq, Tk});
-}
 
 // Runs a stack with a pass that captures weights, if they are wanted.
 Tensor captured(const char* who, const AttentionsRequest& request, const Pass& pass,
@@ -83,7 +69,7 @@ Tensor TransformerEncoder::forward(const Tensor& src, const TransformerEncoderAr
     request.into->encoder.clear();
     for (const AttentionCapture::Entry& entry : capture.entries)
       request.into->encoder.push_back(
-          shaped(entry.weights, request, call.layout, call.src.T, call.src.T));
+          shaped_weights(entry.weights, call.sizes, request.average_attn_weights));
   }
   return call.result(output);
 }
@@ -119,8 +105,8 @@ Tensor TransformerDecoder::forward(const Tensor& tgt, const Tensor& memory,
     for (const AttentionCapture::Entry& entry : capture.entries) {
       const bool cross = entry.path.ends_with("cross_attention");
       (cross ? request.into->cross : request.into->decoder)
-          .push_back(shaped(entry.weights, request, call.layout, call.tgt.T,
-                            cross ? call.memory_length : call.tgt.T));
+          .push_back(shaped_weights(entry.weights, cross ? call.memory_sizes : call.sizes,
+                                    request.average_attn_weights));
     }
   }
   return call.result(output);

@@ -1,0 +1,93 @@
+// Products whose rows are tokens, by oneDNN, for the sources of kernels/: in f32 and in bf16.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "rapt/kernels/matmul_plan.h"
+#include "rapt/kernels/onednn.h"
+
+namespace rapt::kernels {
+
+template <class T>
+inline constexpr onednn::Type kTypeOf =
+    std::is_same_v<T, bf16> ? onednn::Type::bf16 : onednn::Type::f32;
+
+// Scratch of the calling thread for (rows, cols) elements.
+template <class T>
+T* scratch_of(int slot, int64_t rows, int64_t cols) {
+  return reinterpret_cast<T*>(
+      float_scratch(slot, ceil_div(rows, static_cast<int64_t>(sizeof(float) / sizeof(T))), cols));
+}
+
+// A result (rows, cols) of rows that travel together: out = in b + bias, or out += in b.
+template <class In, class Out>
+struct RowProduct {
+  const In* in;
+  int64_t ld_in, inner;
+  const In* weight;
+  int64_t ldw;
+  bool weight_transposed;  // b is w^T, so that columns of out are rows of w
+  const float* bias;
+  Out* out;
+  int64_t ld_out;
+  bool accumulate;
+
+  // The tile of a whole number of kRowGrain rows.
+  template <class To>
+  void multiply(const Tile& t, const In* from, int64_t ld_from, To* to, int64_t ld_to,
+                bool add) const {
+    onednn::multiply({.m = t.rows,
+                      .n = t.cols,
+                      .k = inner,
+                      .lda = ld_from,
+                      .ldb = ldw,
+                      .ldc = ld_to,
+                      .b_transposed = weight_transposed,
+                      .inputs = kTypeOf<In>,
+                      .output = kTypeOf<To>,
+                      .bias = bias != nullptr,
+                      .accumulate = add},
+                     from, weight + (weight_transposed ? t.col * ldw : t.col),
+                     bias == nullptr ? nullptr : bias + t.col, to);
+  }
+};
+
+// The first `rows` rows.
+template <class In, class Out>
+void multiply_whole(const RowProduct<In, Out>& p, int64_t rows, int64_t cols) {
+  if (rows == 0) return;
+  for_row_chunks(rows, cols, p.inner, [&](const Tile& t) {
+    p.multiply(t, p.in + t.row * p.ld_in, p.ld_in, p.out + t.row * p.ld_out + t.col, p.ld_out,
+               p.accumulate);
+  });
+}
+
+// The `rows` rows from `first` on, rounded up so that a weight has few shapes: they are computed
+// from a copy, and into one in f32, so that a sum is rounded once.
+template <class In, class Out>
+void multiply_tail(const RowProduct<In, Out>& p, int64_t first, int64_t rows, int64_t cols) {
+  const int64_t padded = round_up(rows, kRowGrain);
+  In* const in = scratch_of<In>(kScratchInput, padded, p.inner);
+  parallel_ranges(padded, kRowGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      if (r < rows) {
+        std::copy_n(p.in + (first + r) * p.ld_in, p.inner, in + r * p.inner);
+      } else {
+        std::fill_n(in + r * p.inner, p.inner, In());
+      }
+    }
+  });
+  for_row_chunks(padded, cols, p.inner, [&](const Tile& t) {
+    float* const out = float_scratch(kScratchOutput, padded, t.cols);
+    p.multiply(t, in, p.inner, out, t.cols, false);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* from = out + r * t.cols;
+      Out* to = p.out + (first + r) * p.ld_out + t.col;
+      for (int64_t c = 0; c < t.cols; ++c)
+        to[c] = Out(p.accumulate ? static_cast<float>(to[c]) + from[c] : from[c]);
+    }
+  });
+}
+
+}  // namespace rapt::kernels
