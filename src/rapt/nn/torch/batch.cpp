@@ -97,7 +97,7 @@ void add_key_padding_mask(ScoreTerms& terms, const MaskArguments& a, const Atten
 
 }  // namespace
 
-Rows Sequence::sentences(int64_t first) const {
+Rows equal_rows(int64_t N, int64_t T, int64_t first) {
   if (first == 0) return Rows::equal(N, T);
   std::vector<Segment> segments;
   for (int64_t b = 0; b < N; ++b) segments.push_back({b * T, T, first, static_cast<uint64_t>(b)});

@@ -11,13 +11,15 @@ struct BatchLayout {
   bool batch_first = false;
 };
 
+// N sentences of T tokens each, with positions from `first` on.
+Rows equal_rows(int64_t N, int64_t T, int64_t first);
+
 // A sequence argument as rows: N sentences of T tokens.
 struct Sequence {
   Tensor rows;  // (N T, C)
   int64_t N = 0, T = 0;
 
-  // Its sentences, with positions from `first` on.
-  Rows sentences(int64_t first = 0) const;
+  Rows sentences(int64_t first = 0) const { return equal_rows(N, T, first); }
 };
 
 // `name` is the argument's. Throws Error, as `who`, for another rank, width or type.

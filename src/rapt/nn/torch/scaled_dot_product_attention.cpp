@@ -1,11 +1,11 @@
 #include "rapt/nn/torch/scaled_dot_product_attention.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "rapt/base/check.h"
+#include "rapt/nn/torch/batch.h"
 #include "rapt/ops/attention.h"
 #include "rapt/ops/expand.h"
 
@@ -134,13 +134,6 @@ Tensor heads_first(const Tensor& x, int64_t B, int64_t heads) {
   return dense.reshape({B, heads, x.dim(-2), x.dim(-1)});
 }
 
-Rows equal_rows(int64_t B, int64_t T, int64_t position) {
-  std::vector<Segment> segments;
-  for (int64_t b = 0; b < B; ++b)
-    segments.push_back({b * T, T, position, static_cast<uint64_t>(b)});
-  return Rows(std::move(segments));
-}
-
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -160,11 +153,10 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   }
   const Shape shape = join(s.leading, {s.L, s.Ev});
   if (s.H == 0) return Tensor::zeros(shape, query.dtype());  // a batch (N, L, E) of none
-  const int64_t offset = s.S - s.L;
   const Tensor context =
-      attention(heads_first(query, s.B, s.H), equal_rows(s.B, s.L, std::max<int64_t>(offset, 0)),
+      attention(heads_first(query, s.B, s.H), equal_rows(s.B, s.L, query_position(s.L, s.S)),
                 heads_first(key, s.B, s.Hk), heads_first(value, s.B, s.Hk),
-                equal_rows(s.B, s.S, std::max<int64_t>(-offset, 0)), mask, how);
+                equal_rows(s.B, s.S, key_position(s.L, s.S)), mask, how);
   return context.reshape(shape);
 }
 
