@@ -1,6 +1,7 @@
 """Model folders as the program meets them: shown, missing, cut, contradictory, hostile."""
 
 import json
+import math
 import os
 import resource
 import shutil
@@ -8,6 +9,7 @@ import struct
 import subprocess
 import unittest
 
+import official
 from program import CLEAN, PROGRAM, TestCase, edit_config, rapt, snapshot
 
 
@@ -44,6 +46,30 @@ class Inspect(TestCase):
         alone = json.loads(rapt("inspect", model / "model.safetensors", "--json").out)
         self.assertEqual(alone["tensors"], json.loads(rapt("inspect", model, "--json").out)["tensors"])
         self.assertNotIn("config", alone)
+
+    def test_shows_every_official_module(self):
+        for module in official.MODULES:
+            with self.subTest(module):
+                config, _ = official.base(module)
+                tensors = official.parameters(config)
+                folder = official.write_folder(self.folder / "module", config)
+                shown = json.loads(rapt("inspect", folder, "--json").out)
+                self.assertEqual(list(shown["config"].items()), list(config.items()))
+                self.assertEqual({t["name"]: t["shape"] for t in shown["tensors"]}, tensors)
+                self.assertEqual({t["dtype"] for t in shown["tensors"]}, {"F64"} if tensors else set())
+                elements = sum(math.prod(shape) for shape in tensors.values())
+                self.assertEqual((shown["elements"], shown["bytes"], shown["parameters"]), (elements, 8 * elements, elements))
+                text = rapt("inspect", folder)
+                self.assertEqual((text.code, text.err), (0, ""))
+                for name, shape in tensors.items():
+                    self.assertRegex(text.out, rf"(?m)^{name} +F64 +\({', '.join(map(str, shape))}\)$")
+                self.assertIn(f'"model_type": "{module}"', text.out)
+                self.assertIn(f"\n{len(tensors)} tensors, {elements} elements, ", text.out)
+                self.assertIn(f"\n{elements} parameters", text.out)
+
+    def test_counts_the_parameters_of_an_official_module_by_its_defaults(self):
+        module = official.write_folder(self.folder / "module", {"model_type": "torch.nn.Transformer"}, {"x": official.tensor([1])})
+        self.assertEqual(json.loads(rapt("inspect", module, "--json").out)["parameters"], 44140544)  # PyTorch's sum of numel()
 
 
 class BadModel(TestCase):
@@ -137,6 +163,19 @@ class BadModel(TestCase):
             with self.subTest(text[:30]):
                 self.config.write_text(text)
                 self.refused("config.json", verbs=("translate", "inspect"))
+
+    def test_official_modules_that_cannot_be(self):
+        good = {"model_type": "torch.nn.TransformerEncoderLayer", "d_model": 6, "nhead": 2, "dim_feedforward": 5}
+        folder = official.write_folder(self.folder / "module", good)
+        for changes, *words in (({"nhead": 0}, "nhead", "got 0"), ({"d_model": "6"}, "d_model", "got"),
+                                ({"model_type": "torch.nn.LSTM"}, "model_type", "torch.nn.MultiheadAttention"),
+                                ({"nhaed": 2}, "nhaed", "did you mean nhead?"), ({"d_model": 2**63}, "d_model")):
+            with self.subTest(changes):
+                (folder / "config.json").write_text(json.dumps({**good, **changes}))
+                self.refused("config.json", *words, verbs=("inspect", "forward"), model=folder)
+        (folder / "config.json").write_text(json.dumps(good))
+        (folder / "model.safetensors").unlink()
+        self.refused("model.safetensors", verbs=("inspect", "forward"), model=folder)
 
     def test_an_unknown_key_is_told_the_nearest(self):
         edit_config(self.trained, nheads=2)

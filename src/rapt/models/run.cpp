@@ -148,16 +148,10 @@ NamedTensors run_folder(const std::filesystem::path& folder, const std::filesyst
                         const std::string& arguments, RunOptions options) {
   const JsonObject given = JsonObject::parse(arguments, "--args", {}, ErrorKind::usage);
   const NamedTensors tensors = read_inputs(inputs);
-  expect_model(folder);
-  const JsonObject config = JsonObject::read(folder / kConfigFile);
-  const std::string type = config.text("model_type");
-  if (is_torch_model_type(type)) {
+  if (holds_torch_module(folder)) {
     const TorchModule module = TorchModule::load(folder, float_type(tensors));
     return with_error_kind(ErrorKind::data, inputs.string(),
                            [&] { return module.run(tensors, arguments, options); });
-  }
-  if (type != kModelType) {
-    config.refuse("model_type", fmt::format("{} or one of {}", kModelType, torch_model_types()));
   }
   given.allow_only({"attentions"});
   options.attentions = given.boolean_or("attentions", options.attentions);

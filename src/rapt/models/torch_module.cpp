@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "rapt/base/check.h"
+#include "rapt/base/file.h"
+#include "rapt/base/limits.h"
 #include "rapt/models/checkpoint.h"
 #include "rapt/models/json.h"
 #include "rapt/models/safetensors.h"
@@ -132,15 +135,38 @@ void run_backward(std::string_view model_type, const TorchResult& result,
   backward(joined(result.output, d_output, result.attn_weights, *d_weights));
 }
 
-std::unique_ptr<TorchKind> load_kind(const TorchEntry& entry, const JsonObject& config,
+std::string model_types() {
+  std::vector<std::string_view> names;
+  for (const TorchEntry& entry : torch_entries()) names.push_back(entry.model_type);
+  return listed(names);
+}
+
+// A config.json, read and found possible.
+struct Configured {
+  const TorchEntry* entry;
+  JsonObject config;
+  int64_t parameters;
+};
+
+Configured read_torch_config(const std::filesystem::path& folder) {
+  const JsonObject config = JsonObject::read(folder / kConfigFile);
+  const TorchEntry* entry = find_entry(config.text("model_type"));
+  if (entry == nullptr) config.refuse("model_type", "one of " + model_types());
+  std::vector<std::string_view> known = entry->constructor;
+  known.push_back("model_type");
+  config.allow_only(known);
+  const int64_t parameters = with_error_kind(ErrorKind::model, (folder / kConfigFile).string(),
+                                             [&] { return entry->count_parameters(config); });
+  return {entry, config, parameters};
+}
+
+std::unique_ptr<TorchKind> load_kind(const Configured& configured,
                                      const std::filesystem::path& folder, DType dtype) {
+  const auto& [entry, config, expected] = configured;
   const std::filesystem::path path = folder / kWeightsFile;
-  const int64_t expected = with_error_kind(ErrorKind::model, (folder / kConfigFile).string(),
-                                           [&] { return entry.count_parameters(config); });
-  const nn::Init init{.rng = nullptr, .dtype = dtype};
-  const auto build = [&] {
+  const auto build = [&, &entry = *entry, &config = config] {
     return with_error_kind(ErrorKind::model, (folder / kConfigFile).string(),
-                           [&] { return entry.build(config, init); });
+                           [&] { return entry.build(config, {.rng = nullptr, .dtype = dtype}); });
   };
   if (expected == 0 && !std::filesystem::exists(path)) return build();
   const SafetensorsFile file(path);
@@ -156,7 +182,7 @@ std::unique_ptr<TorchKind> load_kind(const TorchEntry& entry, const JsonObject& 
     if (kind->module() != nullptr) {
       read_parameters(*kind->module(), file, layout("rapt"));
     } else {
-      RAPT_CHECK(file.tensors().empty(), "{} has no place for tensor {}", entry.model_type,
+      RAPT_CHECK(file.tensors().empty(), "{} has no place for tensor {}", entry->model_type,
                  file.tensors()[0].name);
     }
   });
@@ -165,14 +191,22 @@ std::unique_ptr<TorchKind> load_kind(const TorchEntry& entry, const JsonObject& 
 
 }  // namespace
 
-bool is_torch_model_type(const std::string& model_type) {
-  return find_entry(model_type) != nullptr;
+bool holds_torch_module(const std::filesystem::path& folder) {
+  expect_model(folder);
+  const JsonObject config = JsonObject::read(folder / kConfigFile);
+  const std::string type = config.text("model_type");
+  if (find_entry(type) != nullptr) return true;
+  if (type != kModelType)
+    config.refuse("model_type", fmt::format("{} or one of {}", kModelType, model_types()));
+  return false;
 }
 
-std::string torch_model_types() {
-  std::vector<std::string_view> names;
-  for (const TorchEntry& entry : torch_entries()) names.push_back(entry.model_type);
-  return listed(names);
+TorchDescription describe_torch_module(const std::filesystem::path& folder) {
+  const int64_t parameters = read_torch_config(folder).parameters;
+  // A few keys in the order of the file: it was read within bounds before.
+  const auto config =
+      nlohmann::ordered_json::parse(read_file(folder / kConfigFile, Limits().json_bytes));
+  return {config.dump(2) + "\n", parameters};
 }
 
 TorchModule::TorchModule(const TorchEntry& entry, std::unique_ptr<const TorchKind> kind)
@@ -184,13 +218,8 @@ const nn::Module* TorchModule::module() const { return kind_->module(); }
 const std::string& TorchModule::model_type() const { return model_type_; }
 
 TorchModule TorchModule::load(const std::filesystem::path& folder, std::optional<DType> dtype) {
-  const JsonObject config = JsonObject::read(folder / kConfigFile);
-  const TorchEntry* entry = find_entry(config.text("model_type"));
-  if (entry == nullptr) config.refuse("model_type", "one of " + torch_model_types());
-  std::vector<std::string_view> known = entry->constructor;
-  known.push_back("model_type");
-  config.allow_only(known);
-  return TorchModule(*entry, load_kind(*entry, config, folder, dtype.value_or(DType::f32)));
+  const Configured configured = read_torch_config(folder);
+  return TorchModule(*configured.entry, load_kind(configured, folder, dtype.value_or(DType::f32)));
 }
 
 NamedTensors TorchModule::run(const NamedTensors& inputs, const std::string& arguments,

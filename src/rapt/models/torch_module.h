@@ -17,9 +17,17 @@ class JsonObject;
 class TorchKind;
 struct TorchEntry;
 
-// Whether `model_type` of a config.json is one of them; torch_model_types() lists them.
-bool is_torch_model_type(const std::string& model_type);
-std::string torch_model_types();
+// Whether a folder holds one of them, and not a model of our own. Throws Error (model): as
+// expect_model, a malformed config.json, a model_type that is neither.
+bool holds_torch_module(const std::filesystem::path& folder);
+
+// What config.json says of one, its weights unread. Throws Error (model) as TorchModule::load does
+// for config.json.
+struct TorchDescription {
+  std::string config;      // as it stands; what is not in it has the official default
+  int64_t parameters = 0;  // elements of all parameters
+};
+TorchDescription describe_torch_module(const std::filesystem::path& folder);
 
 class TorchModule {
  public:
