@@ -1,76 +1,14 @@
 """Faults that others met in attention, each through rapt forward on every official module that can meet it."""
 
-import math
 import unittest
 
-import official
+import reports
 from official import ATTENTION, MODULES, base, mask, narrow, tensor
 from program import safetensors_file
-
-MULTIHEAD = "torch.nn.MultiheadAttention"
-E, H = 4, 2
-LAYER = {"d_model": E, "nhead": H, "dim_feedforward": 5, "dropout": 0.0, "batch_first": True}
-# How each module attends to itself: its configuration, the inputs that hold the sequence, its mask and its padding mask.
-SELF = {
-    MULTIHEAD: ({"embed_dim": E, "num_heads": H, "batch_first": True}, ("query", "key", "value"), "attn_mask", "key_padding_mask"),
-    "torch.nn.TransformerEncoderLayer": (LAYER, ("src",), "src_mask", "src_key_padding_mask"),
-    "torch.nn.TransformerEncoder": ({**LAYER, "num_layers": 2}, ("src",), "mask", "src_key_padding_mask"),
-    "torch.nn.TransformerDecoderLayer": (LAYER, ("tgt",), "tgt_mask", "tgt_key_padding_mask"),
-    "torch.nn.TransformerDecoder": ({**LAYER, "num_layers": 2}, ("tgt",), "tgt_mask", "tgt_key_padding_mask"),
-    "torch.nn.Transformer": ({**LAYER, "num_encoder_layers": 1, "num_decoder_layers": 1}, ("src",), "src_mask", "src_key_padding_mask"),
-}
-INF = float("inf")
+from reports import DECODING, E, H, LAYER, LOWEST, MULTIHEAD, SELF, additive, call, rows, sequence, unlike_weights
 
 
-def sequence(samples, T, salt=0, width=E):
-    """(B, T, width): what a sample holds does not depend on the others."""
-    return tensor([len(samples), T, width], [math.sin(1 + salt + 7 * b + 3 * t + 1.7 * e)
-                                             for b in samples for t in range(T) for e in range(width)])
-
-
-def rows(tensor_):
-    """The last axis's rows, flat over the others."""
-    values, width = safetensors_file.values(tensor_), tensor_[1][-1]
-    return [list(values[i:i + width]) for i in range(0, len(values), width)] if width else []
-
-
-def call(module, samples, T, drop=None, padding=None, salt=0, trained=None):
-    """(config, inputs) of self-attention over `samples`, with d_output for those of `trained` alone (all)."""
-    config, names, mask_name, padding_name = SELF[module]
-    inputs = {name: sequence(samples, T, salt) for name in names}
-    if "memory" in base(module)[1]:
-        inputs["memory"] = sequence(samples, 3, 11)
-    if module == "torch.nn.Transformer":
-        inputs["tgt"] = sequence(samples, 2, 12)
-    if drop is not None:
-        inputs[mask_name] = drop
-    if padding is not None:
-        inputs[padding_name] = padding
-    if padding is not None and module == "torch.nn.Transformer":
-        inputs["memory_key_padding_mask"] = padding
-    out_length = 2 if module == "torch.nn.Transformer" else T
-    inputs["d_output"] = tensor([len(samples), out_length, E], [
-        math.cos(b + 2 * t + e) if trained is None or b in trained else 0.0
-        for b in samples for t in range(out_length) for e in range(E)])
-    return {"model_type": module, **config}, inputs
-
-
-def additive(drop, hidden=-INF):
-    """A bool mask as one that is added."""
-    return tensor(drop[1], [hidden if bit else 0.0 for bit in drop[2]])
-
-
-class Reports(official.Forward):
-    def assert_finite(self, outputs):
-        for name, t in outputs.items():
-            self.assertTrue(all(map(math.isfinite, safetensors_file.values(t))), name)
-
-    def assert_same(self, ours, theirs, tolerance=1e-12):
-        largest = max((abs(v) for t in theirs.values() for v in safetensors_file.values(t)), default=0)
-        self.assertEqual(set(ours), set(theirs))
-        for name, t in theirs.items():
-            self.assert_alike(ours[name], t, tolerance, max(1, largest))
-
+class Modules(reports.Reports):
     def test_R1_a_sample_whose_row_sees_nothing_leaves_the_gradients_of_the_others(self):
         band = additive(mask([4, 4], [4 * i + j for i in range(4) for j in range(4) if j not in (i, i - 1)]))
         for module in SELF:
@@ -86,6 +24,16 @@ class Reports(official.Forward):
         self.assertEqual(rows(both["attn_weights"])[7], [0, 0, 0, 0])
         bias = safetensors_file.values(safetensors_file.read(self.folder / "module" / "model.safetensors")["out_proj.bias"])
         self.assertEqual(rows(both["output"])[7], list(bias))
+
+    def test_R1_a_sample_whose_memory_is_hidden(self):
+        for module in DECODING:
+            config, both = call(module, [0, 1], 3, trained=[0])
+            length = (both.get("memory") or both["src"])[1][1]
+            both["memory_key_padding_mask"] = mask([2, length], range(length, 2 * length))
+            one = call(module, [0], 3)[1]
+            ours, wanted = self.outputs(config, both, "--grad"), self.outputs(config, one, "--grad")
+            self.assert_finite(ours)
+            self.assert_same(*({n: t for n, t in x.items() if n.startswith("grad.")} for x in (ours, wanted)))
 
     def test_R2_bool_and_minus_infinity_are_the_same_bits_and_large_numbers_another_thing(self):
         drop = mask([8, 8], range(32, 64))
@@ -142,6 +90,46 @@ class Reports(official.Forward):
         self.assertEqual(kept, self.outputs({"model_type": ATTENTION}, {**x, "attn_mask": additive(future)}))
         self.assert_same(kept, self.outputs({"model_type": ATTENTION}, x, args={"is_causal": True}))
 
+    def test_R4_masks_of_transformers_target_and_of_memories(self):
+        T = 4
+        future = mask([T, T], [T * i + j for i in range(T) for j in range(i + 1, T)])
+        for module, mask_name, moved in [("torch.nn.Transformer", "tgt_mask", "tgt")] + [
+                (m, "memory_mask", "src" if m == "torch.nn.Transformer" else "memory") for m in DECODING]:
+            config, inputs = call(module, [0], T)
+            inputs.update({name: sequence([0], T, salt) for salt, name in enumerate(("src", "tgt", "memory")) if name in inputs})
+            inputs[mask_name] = future
+            if moved == "src":  # which the memory mixes: hidden in the encoder as well
+                inputs["src_mask"] = future
+            if mask_name == "memory_mask":  # what a query sees reaches later layers through its own row alone
+                inputs["tgt_mask"] = future
+            inputs["d_output"] = tensor([1, T, E])
+            before = rows(self.outputs(config, inputs, "--grad")["output"])
+            values = safetensors_file.values(inputs[moved])
+            values[-1] += 1
+            after = rows(self.outputs(config, {**inputs, moved: tensor([1, T, E], values)}, "--grad")["output"])
+            self.assertEqual(before[:T - 1], after[:T - 1], (module, mask_name))
+            self.assertNotEqual(before[T - 1], after[T - 1], (module, mask_name))
+
+    def test_R5_stacks_keep_their_masks_causal_when_asked_for_weights(self):
+        hints = {"torch.nn.TransformerEncoder": [("is_causal", "encoder_attentions")],
+                 "torch.nn.TransformerDecoder": [("tgt_is_causal", "decoder_attentions"), ("memory_is_causal", "cross_attentions")],
+                 "torch.nn.Transformer": [("src_is_causal", "encoder_attentions"), ("tgt_is_causal", "decoder_attentions"),
+                                          ("memory_is_causal", "cross_attentions")]}
+        for module, kinds in hints.items():
+            for padding in (None, mask([2, 4], [0, 7])):
+                config, inputs = call(module, [0, 1], 4, None, padding)
+                causal = {hint: True for hint, _ in kinds}
+                plain = self.outputs(config, inputs, "--grad", args=causal)
+                asked = self.outputs(config, inputs, "--grad", args={**causal, "attentions": True})
+                for name, t in plain.items():
+                    self.assertEqual(t, asked[name], name)
+                self.assertNotEqual(plain["output"], self.outputs(config, inputs, "--grad")["output"])
+                for _, kind in kinds:
+                    t = asked[kind + ".0"]
+                    L, S = t[1][-2:]
+                    for index, row in enumerate(rows(t)):
+                        self.assertFalse(any(row[max(0, index % L + S - L + 1):]), (module, kind))
+
     def test_R6_causal_rows_are_the_last_ones_of_the_whole_computation(self):
         whole_q, k, v = (sequence([0, 1], 8, salt) for salt in (1, 2, 3))
         for module, config, args in ((MULTIHEAD, SELF[MULTIHEAD][0], {"is_causal": True, "average_attn_weights": False}),
@@ -162,6 +150,18 @@ class Reports(official.Forward):
                 self.assertEqual(blind[0], [0] * E)
             else:
                 self.assertEqual(rows(ours["attn_weights"])[:3], [[0, 0]] * 3)
+
+    def test_R6_a_memory_is_causal_by_position(self):
+        for module in DECODING:
+            for T, S in ((3, 5), (5, 3), (1, 4)):
+                config, inputs = call(module, [0, 1], T)
+                inputs.update({name: sequence([0, 1], size, 5)
+                               for name, size in (("tgt", T), ("memory", S), ("src", S)) if name in inputs})
+                inputs["d_output"] = tensor([2, T, E])
+                later = mask([T, S], [S * i + j for i in range(T) for j in range(S) if j > i + S - T])
+                hinted = self.outputs(config, inputs, "--grad", args={"memory_is_causal": True})
+                self.assert_finite(hinted)
+                self.assert_same(hinted, self.outputs(config, {**inputs, "memory_mask": later}, "--grad"))
 
     def test_R7_every_way_of_running_gives_the_same(self):
         for module in MODULES:
@@ -208,6 +208,61 @@ class Reports(official.Forward):
                 sentence, query = divmod(row, 4)
                 heads = [a[(sentence * H + h) * 4 + query] for h in range(H)]
                 self.assertTrue(all(abs(sum(w) / H - m) < 1e-15 for *w, m in zip(*heads, values)))
+
+    def test_R10_the_attentions_of_stacks_and_their_mean(self):
+        for module in ("torch.nn.TransformerEncoder", "torch.nn.TransformerDecoder", "torch.nn.Transformer"):
+            config, inputs = base(module)
+            each, mean = ({name: t for name, t in self.outputs(config, inputs, "--grad", args={
+                "attentions": True, "average_attn_weights": average}).items() if "attentions." in name} for average in (False, True))
+            self.assertEqual(set(each), set(mean))
+            for name, t in each.items():
+                batch, heads, L, S = t[1]
+                self.assertEqual(mean[name][1], [batch, L, S])
+                a = rows(t)
+                for row, values in enumerate(rows(mean[name])):
+                    sentence, query = divmod(row, L)
+                    of_heads = [a[(sentence * heads + h) * L + query] for h in range(heads)]
+                    self.assertTrue(all(abs(sum(w) / heads - m) < 1e-15 for *w, m in zip(*of_heads, values)))
+
+    def test_R11_every_layer_of_a_stack_has_weights_of_its_own(self):
+        under = lambda weights, prefix: {n[len(prefix):]: t for n, t in weights.items() if n.startswith(prefix)}
+        layers, samples = 3, [0, 1]
+        for kind in ("Encoder", "Decoder"):
+            stack, inputs = call(f"torch.nn.Transformer{kind}", samples, 4)
+            stack["num_layers"] = layers
+            weights = unlike_weights(stack)
+            whole = self.outputs(stack, inputs, "--grad", weights=weights)
+            layer, given = call(f"torch.nn.Transformer{kind}Layer", samples, 4)
+            name = SELF[layer["model_type"]][1][0]
+            for index in range(layers):
+                given[name] = self.outputs(layer, given, "--grad", weights=under(weights, f"layers.{index}."))["output"]
+            self.assert_same({"output": given[name]}, {"output": whole["output"]})
+            for tensor_name in under(weights, "layers.0."):
+                gradients = [whole[f"grad.layers.{index}.{tensor_name}"][2] for index in range(layers)]
+                self.assertEqual(len(set(gradients)), layers, tensor_name)
+        config, inputs = call("torch.nn.Transformer", samples, 4)
+        config.update(num_encoder_layers=2, num_decoder_layers=2)
+        weights = unlike_weights(config)
+        wanted = self.outputs(config, inputs, "--grad", weights=weights)["output"]
+        stack = {**LAYER, "num_layers": 2, "norm": True}
+        memory = self.outputs({"model_type": "torch.nn.TransformerEncoder", **stack}, {"src": inputs["src"]},
+                              weights=under(weights, "encoder."))["output"]
+        ours = self.outputs({"model_type": "torch.nn.TransformerDecoder", **stack}, {"tgt": inputs["tgt"], "memory": memory},
+                            weights=under(weights, "decoder."))["output"]
+        self.assert_same({"output": ours}, {"output": wanted})
+
+    def test_R12_lowest_numbers_as_masks_stay_finite(self):
+        T = 3  # the first sample is [pad, pad, token], the second padding alone; masks are added
+        causal = additive(mask([T, T], [T * i + j for i in range(T) for j in range(i + 1, T)]), LOWEST)
+        padding = additive(mask([2, T], [0, 1, 3, 4, 5]), LOWEST)
+        large = lambda t: tensor(t[1], [40 * x - 20 for x in safetensors_file.values(t)])
+        for module in SELF:
+            config, inputs = call(module, [0, 1], T, causal, padding)
+            inputs = {n: narrow(large(t) if n in ("query", "key", "src", "tgt", "memory") else t) for n, t in inputs.items()}
+            ours = self.outputs(config, inputs, "--grad")
+            self.assert_finite(ours)
+            if module == MULTIHEAD:  # only the token sees a key that is not hidden
+                self.assertEqual(rows(ours["attn_weights"])[2], [0, 0, 1])
 
 
 if __name__ == "__main__":
