@@ -12,3 +12,7 @@ find_package(Freetype REQUIRED)
 find_library(RAPT_DNNL dnnl REQUIRED)
 find_path(RAPT_DNNL_HEADERS oneapi/dnnl/dnnl.hpp REQUIRED)
 mark_as_advanced(RAPT_DNNL RAPT_DNNL_HEADERS)
+
+# Linked by name too: its Debian package brings no file for CMake.
+find_library(RAPT_UTF8PROC utf8proc REQUIRED)
+mark_as_advanced(RAPT_UTF8PROC)

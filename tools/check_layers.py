@@ -69,6 +69,7 @@ LIBRARIES = {
     "cpuid.h": {"base", "kernels"},
     "sanitizer/": {"base"},
     "nlohmann/": KNOW_FORMATS,
+    "utf8proc.h": {"text"},
     "png.h": {"show", "data"},
     "ft2build.h": {"show"},
     "freetype/": {"show"},
