@@ -227,6 +227,15 @@ TEST_P(Spellings, R24_ASentenceLongerThanTheModelIsRefused) {
   EXPECT_NE(error.find("12 positions"), std::string::npos) << error;
 }
 
+// pytorch/pytorch#86274
+TEST_P(Spellings, R11_LayersStartWithWeightsOfTheirOwn) {
+  EXPECT_TRUE(check_first_weights([](Rng& rng) {
+    EncoderDecoderConfig config = small_config(GetParam());
+    config.num_encoder_layers = config.num_decoder_layers = 4;
+    return std::make_unique<EncoderDecoder>(config, nn::Init{.rng = &rng, .dtype = DType::f64});
+  }));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Spellings, ::testing::Values("hand_built", "torch", "rapt"),
                          [](const auto& info) { return info.param; });
 

@@ -8,6 +8,7 @@
 namespace rapt::models {
 namespace {
 
+using testing::check_first_weights;
 using testing::check_module;
 using testing::difference;
 using testing::error_of;
@@ -70,6 +71,35 @@ TEST(LanguageModel, OnlyACausalOneDoesNotSeeWhatIsLater) {
   }
 }
 
+// pytorch/pytorch#86274
+TEST(LanguageModel, R11_LayersStartWithWeightsOfTheirOwn) {
+  EXPECT_TRUE(check_first_weights([](Rng& rng) {
+    return std::make_unique<LanguageModel>(tiny(true), nn::Init{.rng = &rng, .dtype = DType::f64});
+  }));
+}
+
+// pytorch/pytorch#106700
+TEST(LanguageModel, R09_HeadsThatCannotBeAreRefused) {
+  for (const int64_t nhead : {0, -1, 4, 12}) {
+    LanguageModelConfig config = tiny(true);
+    config.nhead = nhead;
+    EXPECT_NE(error_of([&] { LanguageModel(config, {}); }).find("nhead"), std::string::npos);
+  }
+  LanguageModelConfig config = tiny(true);
+  config.d_model = 0;
+  EXPECT_EQ(error_of([&] { LanguageModel(config, {}); }), "d_model: expected at least 1, got 0");
+}
+
+// pytorch/pytorch#27968
+TEST(LanguageModel, R03_EmptySentencesChangeNobody) {
+  Rng rng(1);
+  const LanguageModel model(tiny(true), {.rng = &rng, .dtype = DType::f64});
+  const Tensor with = model.forward(kIds, Rows::packed({3, 0, 1, 4, 0}), Pass());
+  EXPECT_TRUE(same_bits(with, model.forward(kIds, kRows, Pass())));
+  for (const Rows& rows : {Rows::packed({0, 0}), Rows::packed(std::vector<int64_t>{})})
+    EXPECT_EQ(model.forward(ids({}), rows, Pass()).shape(), (Shape{0, 6}));
+}
+
 TEST(LanguageModel, SaysWhatCannotBe) {
   const auto error = [](auto change) {
     LanguageModelConfig config = tiny(true);
@@ -102,6 +132,31 @@ TEST(VisionTransformer, EveryParameterHasItsGradient) {
   EXPECT_TRUE(check_module(model, [&](const Pass& pass) { return model.forward(pixels, pass); },
                            {.pass = {.training = true, .seed = 3}}));
   EXPECT_EQ(model.forward(pixels, Pass()).shape(), (Shape{3, 3}));
+}
+
+// pytorch/pytorch#86274
+TEST(VisionTransformer, R11_LayersStartWithWeightsOfTheirOwn) {
+  EXPECT_TRUE(check_first_weights([](Rng& rng) {
+    VisionTransformerConfig config = tiny_image();
+    config.num_layers = 4;
+    return std::make_unique<VisionTransformer>(config, nn::Init{.rng = &rng, .dtype = DType::f64});
+  }));
+}
+
+// pytorch/pytorch#106700
+TEST(VisionTransformer, R09_HeadsThatCannotBeAreRefused) {
+  for (const int64_t nhead : {0, -1, 4, 12}) {
+    VisionTransformerConfig config = tiny_image();
+    config.nhead = nhead;
+    EXPECT_NE(error_of([&] { VisionTransformer(config, {}); }).find("nhead"), std::string::npos);
+  }
+}
+
+// pytorch/pytorch#27968
+TEST(VisionTransformer, R03_NoImagesGiveNoScores) {
+  Rng rng(1);
+  const VisionTransformer model(tiny_image(), {.rng = &rng, .dtype = DType::f64});
+  EXPECT_EQ(model.forward(Tensor::zeros({0, 2, 4, 4}, DType::f64), Pass()).shape(), (Shape{0, 3}));
 }
 
 TEST(VisionTransformer, AnImageDoesNotDependOnItsMates) {

@@ -20,6 +20,7 @@ using testing::error_of;
 using testing::ids;
 using testing::random_tensor;
 using testing::same_bits;
+using testing::values_of;
 
 // Some roundings of activations, relative to the largest element.
 constexpr double kTolerance = 1.0 / 100;
@@ -118,6 +119,27 @@ TEST(Bf16Ops, AttentionAgreesWithF64InEveryLayoutOfHeads) {
   expect_close("weights", {{{kN, 4, 16}}, {{43, 4, 16}}, {{43, 4, 16}}}, [&](X x) {
     return attention_with_weights(x[0], kRows, x[1], x[2], keys, mask).weights;
   });
+}
+
+// huggingface/transformers#17306: left padding under a causal mask, scores far below zero.
+TEST(Bf16Ops, R12_MasksAreCombinedAsPermissionsSoNothingOverflows) {
+  const Rows rows = Rows::equal(2, 2);  // [pad, token] and [pad, pad]
+  const Mask mask = Mask::causal() & Mask::keep(testing::bools({0, 1, 0, 0}, {4}));
+  for (const double size : {4.0, 1e18}) {
+    Gradients gradients;
+    const Tensor q = gradients.watch(Tensor::full({4, 1, 4}, DType::bf16, size)),
+                 k = gradients.watch(Tensor::full({4, 1, 4}, DType::bf16, -size)),
+                 v = gradients.watch(random_tensor({4, 1, 4}, 1, DType::f32).to(DType::bf16));
+    const auto result = attention_with_weights(q, rows, k, v, rows, mask);
+    EXPECT_EQ(values_of(result.weights), (std::vector<double>{0, 0, 0, 1, 0, 0, 0, 0}));
+    EXPECT_TRUE(same_bits(result.context.rows(1, 1), v.rows(1, 1)));
+    backward(result.context, Tensor::full({4, 1, 4}, DType::bf16, 1));
+    for (const Tensor& x : {q, k}) {
+      for (const double d : values_of(gradients.of(x))) EXPECT_EQ(d, 0);
+    }
+    EXPECT_EQ(values_of(gradients.of(v)),
+              (std::vector<double>{0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0}));
+  }
 }
 
 TEST(Bf16Ops, LossesAreF32) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tests/testing/tensors.h"
 
@@ -53,6 +54,28 @@ double dot(const Tensor& a, const Tensor& b) {
         return ::testing::AssertionFailure()
                << p.name << "[" << at << "]: gradient " << gradient[static_cast<size_t>(at)]
                << ", by finite differences " << numeric;
+      }
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+::testing::AssertionResult check_first_weights(
+    const std::function<std::unique_ptr<nn::Module>(Rng& rng)>& make) {
+  Rng rng(1), same(1);
+  const std::unique_ptr<nn::Module> module = make(rng), twin = make(same);
+  const std::vector<NamedParameter> ours = nn::parameters(*module), theirs = nn::parameters(*twin);
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const Tensor value = ours[i].value();
+    if (!same_bits(value, theirs[i].value()))
+      return ::testing::AssertionFailure() << ours[i].name << " differs with the same seed";
+    if (value.rank() < 2) continue;
+    for (size_t j = 0; j < i; ++j) {
+      const Tensor other = ours[j].value();
+      const bool tied = std::as_const(value).data<double>() == std::as_const(other).data<double>();
+      if (!tied && value.shape() == other.shape() && same_bits(value, other)) {
+        return ::testing::AssertionFailure()
+               << ours[i].name << " begins with the numbers of " << ours[j].name;
       }
     }
   }

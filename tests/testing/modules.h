@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 
 #include "rapt/nn/module.h"
 
@@ -23,5 +24,10 @@ struct ModuleCheck {
 ::testing::AssertionResult check_module(const nn::Module& module,
                                         const std::function<Tensor(const Pass&)>& forward,
                                         const ModuleCheck& check = {});
+
+// Whether no two matrices of an f64 module begin with the same numbers, as those of copied layers
+// would, and the same seed draws the same ones again. The failure names them.
+::testing::AssertionResult check_first_weights(
+    const std::function<std::unique_ptr<nn::Module>(Rng& rng)>& make);
 
 }  // namespace rapt::testing

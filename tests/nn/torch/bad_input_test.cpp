@@ -244,6 +244,13 @@ TEST(TorchBadInput, AMaskThatContradictsItsHint) {
   expect_contradiction("memory_is_causal", "memory_mask", [&] {
     layer.forward(d.tgt, d.memory, {.memory_mask = d.memory_mask, .memory_is_causal = true}, pass);
   });
+  const TransformerDecoder stack({kLayer, 1}, {});
+  expect_contradiction("tgt_is_causal", "tgt_mask", [&] {
+    stack.forward(d.tgt, d.memory, {.tgt_mask = d.tgt_mask, .tgt_is_causal = true}, pass);
+  });
+  expect_contradiction("memory_is_causal", "memory_mask", [&] {
+    stack.forward(d.tgt, d.memory, {.memory_mask = d.memory_mask, .memory_is_causal = true}, pass);
+  });
   const TransformerTensors x;
   const Transformer whole = transformer();
   expect_contradiction("src_is_causal", "src_mask", [&] {

@@ -101,17 +101,26 @@ TEST(TorchBadOptions, R09_ConstructorOfTransformer) {
       {{"d_model", [](O& o) { o.d_model = 0; }},
        {"nhead", [](O& o) { o.nhead = 0; }},
        {"nhead", [](O& o) { o.nhead = 4; }},
+       {"nhead", [](O& o) { o.nhead = 1024; }},
        {"num_encoder_layers", [](O& o) { o.num_encoder_layers = -1; }},
        {"num_decoder_layers", [](O& o) { o.num_decoder_layers = -1; }},
        {"dim_feedforward", [](O& o) { o.dim_feedforward = -5; }},
        {"dropout", [](O& o) { o.dropout = 1; }},
-       {"layer_norm_eps", [](O& o) { o.layer_norm_eps = 0; }}});
+       {"dropout", [](O& o) { o.dropout = kNaN; }},
+       {"layer_norm_eps", [](O& o) { o.layer_norm_eps = 0; }},
+       {"layer_norm_eps", [](O& o) { o.layer_norm_eps = kNaN; }}});
 }
 
 TEST(TorchBadOptions, ActivationsThatNobodyKnows) {
-  expect_refused("activation", [] {
-    TransformerEncoderLayer({.d_model = E, .nhead = H, .activation = "tanh"}, {});
-  });
+  using Function = std::function<Tensor(Tensor)>;
+  TransformerLayerOptions layer = kLayer;
+  TransformerOptions whole;
+  for (Activation* option : {&layer.activation, &whole.activation}) {
+    for (const char* name : {"tanh", "", "RELU"})
+      expect_refused("activation", [&] { *option = name; });
+    expect_refused("activation", [&] { *option = Function(); });
+    EXPECT_EQ(option->name(), "relu");  // as it was
+  }
 }
 
 }  // namespace
