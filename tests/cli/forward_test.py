@@ -169,6 +169,59 @@ class Numbers(Forward):
             self.assertTrue(all(abs(v) < 1e6 for v in values))
 
 
+class Reports(Forward):
+    """Faults that others met in attention, through whole models."""
+
+    SOURCE, TARGET = [[1, 2, 3, 4], [5, 6, 7, 1]], [[8, 1, 2, 3], [8, 4, 5, 6]]
+
+    def run_model(self, name, source, target, *flags, trained=None):
+        """Of `trained` targets alone (all) d_output is not zero."""
+        folder, given, _ = self.fixture(name)
+        B, T, V = len(target), len(target[0]), given["d_output"][1][2]
+        d = [float((b + t + v) % 3 - 1) if trained is None or b in trained else 0.0
+             for b in range(B) for t in range(T) for v in range(V)]
+        d_output = {"d_output": ("F64", [B, T, V], struct.pack(f"<{len(d)}d", *d))} if "--grad" in flags else {}
+        return self.outputs(folder, {"src": ids(source), "tgt": ids(target), **d_output}, *flags)
+
+    def test_R1_a_target_that_begins_with_padding_leaves_the_gradients_of_the_others(self):
+        for name in FIXTURES:
+            both = self.run_model(name, [self.SOURCE[0], [0, 0, 0, 0]], [self.TARGET[0], [0, 1, 2, 0]], *ALL, trained=[0])
+            alone = self.run_model(name, self.SOURCE[:1], self.TARGET[:1], *ALL)
+            for t in both.values():
+                self.assertTrue(all(abs(x) < 1e6 for x in safetensors_file.values(t)))
+            self.assert_same_numbers(*({k: t for k, t in x.items() if k.startswith("grad.")} for x in (both, alone)), 1e-12)
+            H, T = both["decoder_attentions.0"][1][1:3]
+            first = [safetensors_file.values(both["decoder_attentions.0"])[(H + h) * T * T:][:T] for h in range(H)]
+            self.assertFalse(any(map(any, first)))  # the first query sees padding alone
+
+    def test_R4_a_later_token_moves_no_earlier_one(self):
+        changed = [[8, 1, 2, 7], self.TARGET[1]]
+        for name in FIXTURES:
+            a, b = (safetensors_file.values(self.run_model(name, self.SOURCE, target)["logits"]) for target in (self.TARGET, changed))
+            V = len(a) // 8
+            same = [a[V * row:V * row + V] == b[V * row:V * row + V] for row in range(8)]
+            self.assertEqual(same, [True, True, True, False, True, True, True, True])
+
+    def test_R5_asking_for_weights_keeps_the_decoder_causal(self):
+        for name in FIXTURES:
+            for padded in (False, True):
+                target = [[*row[:3], 0] for row in self.TARGET] if padded else self.TARGET
+                plain, asked = (self.run_model(name, self.SOURCE, target, *flags) for flags in (["--grad"], ALL))
+                self.assertEqual(plain, {k: t for k, t in asked.items() if "attentions" not in k})
+                weights = safetensors_file.values(asked["decoder_attentions.1"])
+                for row in range(len(weights) // 4):
+                    self.assertFalse(any(weights[4 * row + row % 4 + 1:4 * row + 4]))
+
+    def test_R7_every_way_of_running_gives_the_same(self):
+        for name in FIXTURES:
+            reference = self.run_model(name, self.SOURCE, self.TARGET)["logits"]
+            for flags in (["--train", "1"], ["--grad"], ALL, [*ALL, "--train", "1"], ALL[1:]):
+                self.assert_alike(self.run_model(name, self.SOURCE, self.TARGET, *flags)["logits"], reference, 1e-12)
+            alone = [safetensors_file.values(self.run_model(name, [s], [t])["logits"]) for s, t in zip(self.SOURCE, self.TARGET)]
+            whole = safetensors_file.values(reference)
+            self.assertTrue(all(abs(x - y) < 1e-12 for x, y in zip([*alone[0], *alone[1]], whole, strict=True)))
+
+
 class BadInputs(Forward):
     """Each is 5 with one line, and nothing is written."""
 
