@@ -93,7 +93,7 @@ TEST(ProjectionLoss, SaysWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               projection_loss(x, random_tensor({5, 4}, 1), {}, ids({1, 1}));
             }),
-            "projection_loss: expected x (N, C) and w (V, C), got (2, 3) and (5, 4)");
+            "projection_loss: expected 4 input channels, got 3");
 }
 
 TEST(Select, RowsInAnyOrderAndTwice) {

@@ -16,8 +16,9 @@ inline constexpr onednn::Type kTypeOf =
 // Scratch of the calling thread for (rows, cols) elements.
 template <class T>
 T* scratch_of(int slot, int64_t rows, int64_t cols) {
+  const int64_t bytes = rows * static_cast<int64_t>(sizeof(T));
   return reinterpret_cast<T*>(
-      float_scratch(slot, ceil_div(rows, static_cast<int64_t>(sizeof(float) / sizeof(T))), cols));
+      float_scratch(slot, ceil_div(bytes, static_cast<int64_t>(sizeof(float))), cols));
 }
 
 // A result (rows, cols) of rows that travel together: out = in b + bias, or out += in b.

@@ -50,7 +50,7 @@ void load_weights(const nn::Module& model, const TrainingOptions& options) {
 }
 
 Tensor read(const SafetensorsFile& file, const char* name, DType type, int rank) {
-  const Tensor x = file.load(file.at(name), type);
+  Tensor x = file.load(file.at(name), type);
   RAPT_CHECK(x.rank() == rank, "bench: expected {} with {} axes, got {}", name, rank,
              x.shape().text());
   return x;
@@ -185,7 +185,8 @@ class ImageCase : public TrainingCase {
   double flops() const override {
     const models::VisionTransformerConfig& c = model_.config();
     const double B = static_cast<double>(items()), C = static_cast<double>(c.d_model);
-    const double side = static_cast<double>(c.image_size / c.patch_size), P = side * side;
+    const int64_t side = c.image_size / c.patch_size;
+    const double P = static_cast<double>(side * side);
     const double patch = static_cast<double>(c.channels * c.patch_size * c.patch_size);
     return 3 * (static_cast<double>(c.num_layers) *
                     layer_flops(B * P, B * P * P, c.d_model, c.dim_feedforward) +

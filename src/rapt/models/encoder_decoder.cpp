@@ -4,6 +4,7 @@
 
 #include "rapt/base/checked.h"
 #include "rapt/base/limits.h"
+#include "rapt/models/config_checks.h"
 #include "rapt/nn/positions.h"
 #include "rapt/nn/torch/initialisation.h"
 #include "rapt/tensor/dispatch.h"
@@ -82,10 +83,9 @@ void EncoderDecoderConfig::check() const {
   within("max_len x d_model", max_len * d_model, 1, int64_t{1} << 30);
   RAPT_CHECK(layout == "hand_built" || layout == "torch" || layout == "rapt",
              "layout: expected hand_built, torch or rapt, got \"{}\"", layout);
-  [[maybe_unused]] const nn::Activation known{activation};  // throws for another name
-  RAPT_CHECK(position_dropout >= 0 && position_dropout < 1,
-             "position_dropout: expected a number in [0, 1), got {}", position_dropout);
-  RAPT_CHECK(dropout >= 0 && dropout < 1, "dropout: expected a number in [0, 1), got {}", dropout);
+  check_activation(activation);
+  check_probability("position_dropout", position_dropout);
+  check_probability("dropout", dropout);
   RAPT_CHECK(layer_norm_eps > 0 && layer_norm_eps < 1,
              "layer_norm_eps: expected a number in (0, 1), got {}", layer_norm_eps);
   RAPT_CHECK(

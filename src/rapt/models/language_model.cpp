@@ -1,6 +1,6 @@
 #include "rapt/models/language_model.h"
 
-#include "rapt/base/check.h"
+#include "rapt/models/config_checks.h"
 #include "rapt/nn/positions.h"
 #include "rapt/ops/elementwise.h"
 #include "rapt/ops/linear.h"
@@ -20,24 +20,14 @@ nn::Embedding small_table(int64_t V, int64_t C, const nn::Init& init) {
 }  // namespace
 
 void LanguageModelConfig::check() const {
-  const auto positive = [](const char* name, int64_t value) {
-    RAPT_CHECK(value >= 1, "{}: expected at least 1, got {}", name, value);
-  };
-  positive("vocab_size", vocab_size);
-  positive("d_model", d_model);
-  positive("nhead", nhead);
-  positive("dim_feedforward", dim_feedforward);
-  positive("max_len", max_len);
-  RAPT_CHECK(num_layers >= 0, "num_layers: expected at least 0, got {}", num_layers);
-  RAPT_CHECK(d_model % nhead == 0, "nhead {} does not divide d_model {}", nhead, d_model);
-  nn::Activation{activation};  // throws for another name
-  const auto probability = [](const char* name, double value) {
-    RAPT_CHECK(value >= 0 && value < 1, "{}: expected a number in [0, 1), got {}", name, value);
-  };
-  probability("dropout", dropout);
-  probability("embedding_dropout", embedding_dropout);
-  probability("attention_dropout", attention_dropout);
-  probability("activation_dropout", activation_dropout);
+  check_positive("vocab_size", vocab_size);
+  check_positive("max_len", max_len);
+  check_layers(d_model, nhead, dim_feedforward, num_layers);
+  check_activation(activation);
+  check_probability("dropout", dropout);
+  check_probability("embedding_dropout", embedding_dropout);
+  check_probability("attention_dropout", attention_dropout);
+  check_probability("activation_dropout", activation_dropout);
 }
 
 LanguageModel::LanguageModel(const LanguageModelConfig& config, const nn::Init& init)

@@ -162,11 +162,12 @@ Configured read_torch_config(const std::filesystem::path& folder) {
 
 std::unique_ptr<TorchKind> load_kind(const Configured& configured,
                                      const std::filesystem::path& folder, DType dtype) {
-  const auto& [entry, config, expected] = configured;
   const std::filesystem::path path = folder / kWeightsFile;
-  const auto build = [&, &entry = *entry, &config = config] {
-    return with_error_kind(ErrorKind::model, (folder / kConfigFile).string(),
-                           [&] { return entry.build(config, {.rng = nullptr, .dtype = dtype}); });
+  const int64_t expected = configured.parameters;
+  const auto build = [&] {
+    return with_error_kind(ErrorKind::model, (folder / kConfigFile).string(), [&] {
+      return configured.entry->build(configured.config, {.rng = nullptr, .dtype = dtype});
+    });
   };
   if (expected == 0 && !std::filesystem::exists(path)) return build();
   const SafetensorsFile file(path);
@@ -182,8 +183,8 @@ std::unique_ptr<TorchKind> load_kind(const Configured& configured,
     if (kind->module() != nullptr) {
       read_parameters(*kind->module(), file, layout("rapt"));
     } else {
-      RAPT_CHECK(file.tensors().empty(), "{} has no place for tensor {}", entry->model_type,
-                 file.tensors()[0].name);
+      RAPT_CHECK(file.tensors().empty(), "{} has no place for tensor {}",
+                 configured.entry->model_type, file.tensors()[0].name);
     }
   });
   return kind;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rapt/base/check.h"
+#include "rapt/models/config_checks.h"
 #include "rapt/nn/positions.h"
 #include "rapt/ops/elementwise.h"
 #include "rapt/ops/embedding.h"
@@ -23,26 +24,19 @@ VisionTransformerConfig checked(VisionTransformerConfig config) {
 }  // namespace
 
 void VisionTransformerConfig::check() const {
-  const auto positive = [](const char* name, int64_t value) {
-    RAPT_CHECK(value >= 1, "{}: expected at least 1, got {}", name, value);
-  };
-  positive("image_size", image_size);
-  positive("patch_size", patch_size);
-  positive("channels", channels);
-  positive("num_classes", num_classes);
-  positive("d_model", d_model);
-  positive("nhead", nhead);
-  positive("dim_feedforward", dim_feedforward);
-  RAPT_CHECK(num_layers >= 0, "num_layers: expected at least 0, got {}", num_layers);
-  RAPT_CHECK(d_model % nhead == 0, "nhead {} does not divide d_model {}", nhead, d_model);
+  check_positive("image_size", image_size);
+  check_positive("patch_size", patch_size);
+  check_positive("channels", channels);
+  check_positive("num_classes", num_classes);
+  check_layers(d_model, nhead, dim_feedforward, num_layers);
   RAPT_CHECK(image_size % patch_size == 0, "patch_size {} does not divide image_size {}",
              patch_size, image_size);
   const int64_t patches = patches_a_side(*this) * patches_a_side(*this);
   RAPT_CHECK(max_patches == 0 || max_patches >= patches,
              "max_patches: expected at least the {} patches of an image, got {}", patches,
              max_patches);
-  nn::Activation{activation};  // throws for another name
-  RAPT_CHECK(dropout >= 0 && dropout < 1, "dropout: expected a number in [0, 1), got {}", dropout);
+  check_activation(activation);
+  check_probability("dropout", dropout);
 }
 
 Tensor patches_of(const Tensor& pixels, int64_t patch_size) {

@@ -7,12 +7,11 @@ namespace rapt::nn {
 DecoderLayer::DecoderLayer(const LayerOptions& o, const Init& init)
     : options_(o),
       self_attention_(attention_options(o), init),
-      self_attention_norm_(o.d_model, o.layer_norm_eps, o.bias, init),
+      self_attention_norm_(layer_norm(o, init)),
       cross_attention_(attention_options(o), init),
-      cross_attention_norm_(o.d_model, o.layer_norm_eps, o.bias, init),
-      feed_forward_(o.d_model, o.dim_feedforward, o.activation,
-                    o.activation_dropout.value_or(o.dropout), o.bias, init),
-      feed_forward_norm_(o.d_model, o.layer_norm_eps, o.bias, init) {}
+      cross_attention_norm_(layer_norm(o, init)),
+      feed_forward_(feed_forward(o, init)),
+      feed_forward_norm_(layer_norm(o, init)) {}
 
 Tensor DecoderLayer::run(const Tensor& input, const Rows& rows, const Sublayer& self,
                          const Sublayer& cross, const Pass& pass) const {
@@ -64,46 +63,36 @@ void DecoderLayer::visit(const Visitor& visitor, const std::string& prefix) cons
   feed_forward_norm_.visit(visitor, join_name(prefix, "feed_forward_norm"));
 }
 
-Decoder::Decoder(const LayerOptions& options, int64_t num_layers, bool final_norm,
-                 const Init& init) {
-  RAPT_CHECK(num_layers >= 0, "Decoder: expected at least 0 layers, got {}", num_layers);
-  for (int64_t i = 0; i < num_layers; ++i) layers_.emplace_back(options, init);
-  if (final_norm)
-    norm_ =
-        std::make_unique<LayerNorm>(options.d_model, options.layer_norm_eps, options.bias, init);
-}
+Decoder::Decoder(const LayerOptions& options, int64_t num_layers, bool final_norm, const Init& init)
+    : stack_("Decoder", options, num_layers, final_norm, init) {}
 
 Tensor Decoder::forward(const Tensor& input, const Rows& rows, const ScoreTerms& terms,
                         const Memory& memory, const Pass& pass) const {
-  Tensor x = input;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    x = layers_[i].forward(x, rows, terms, memory, pass.scope("layers", static_cast<int64_t>(i)));
-  }
-  return norm_ ? norm_->forward(x, pass) : x;
+  return stack_.forward(input, pass,
+                        [&](const DecoderLayer& layer, const Tensor& x, size_t, const Pass& inner) {
+                          return layer.forward(x, rows, terms, memory, inner);
+                        });
 }
 
 std::vector<DecoderLayerState> Decoder::start(const Memory& memory, const Pass& pass) const {
   std::vector<DecoderLayerState> state;
-  for (const DecoderLayer& layer : layers_) state.push_back(layer.start(memory, pass));
+  for (const DecoderLayer& layer : stack_.layers()) state.push_back(layer.start(memory, pass));
   return state;
 }
 
 Tensor Decoder::step(const Tensor& input, const Rows& rows, const Memory& memory,
                      std::vector<DecoderLayerState>& state, const Pass& pass) const {
-  RAPT_CHECK(state.size() == layers_.size(),
-             "Decoder::step: expected the state of {} layers, got {}", layers_.size(),
+  RAPT_CHECK(state.size() == stack_.layers().size(),
+             "Decoder::step: expected the state of {} layers, got {}", stack_.layers().size(),
              state.size());
-  Tensor x = input;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    x = layers_[i].step(x, rows, memory, state[i], pass.scope("layers", static_cast<int64_t>(i)));
-  }
-  return norm_ ? norm_->forward(x, pass) : x;
+  return stack_.forward(
+      input, pass, [&](const DecoderLayer& layer, const Tensor& x, size_t i, const Pass& inner) {
+        return layer.step(x, rows, memory, state[i], inner);
+      });
 }
 
 void Decoder::visit(const Visitor& visitor, const std::string& prefix) const {
-  for (size_t i = 0; i < layers_.size(); ++i)
-    layers_[i].visit(visitor, join_name(prefix, "layers." + std::to_string(i)));
-  if (norm_) norm_->visit(visitor, join_name(prefix, "norm"));
+  stack_.visit(visitor, prefix);
 }
 
 }  // namespace rapt::nn

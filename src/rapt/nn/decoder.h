@@ -2,12 +2,11 @@
 // 2017, section 3.1.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "rapt/nn/attention.h"
 #include "rapt/nn/feed_forward.h"
-#include "rapt/nn/sublayer.h"
+#include "rapt/nn/stack.h"
 
 namespace rapt::nn {
 
@@ -68,8 +67,7 @@ class Decoder : public Module {
   void visit(const Visitor& visitor, const std::string& prefix) const override;
 
  private:
-  std::vector<DecoderLayer> layers_;
-  std::unique_ptr<LayerNorm> norm_;
+  Stack<DecoderLayer> stack_;
 };
 
 }  // namespace rapt::nn

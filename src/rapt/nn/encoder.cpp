@@ -1,16 +1,13 @@
 #include "rapt/nn/encoder.h"
 
-#include "rapt/base/check.h"
-
 namespace rapt::nn {
 
 EncoderLayer::EncoderLayer(const LayerOptions& o, const Init& init)
     : options_(o),
       self_attention_(attention_options(o), init),
-      self_attention_norm_(o.d_model, o.layer_norm_eps, o.bias, init),
-      feed_forward_(o.d_model, o.dim_feedforward, o.activation,
-                    o.activation_dropout.value_or(o.dropout), o.bias, init),
-      feed_forward_norm_(o.d_model, o.layer_norm_eps, o.bias, init) {}
+      self_attention_norm_(layer_norm(o, init)),
+      feed_forward_(feed_forward(o, init)),
+      feed_forward_norm_(layer_norm(o, init)) {}
 
 Tensor EncoderLayer::forward(const Tensor& input, const Rows& rows, const ScoreTerms& terms,
                              const Pass& pass) const {
@@ -33,28 +30,19 @@ void EncoderLayer::visit(const Visitor& visitor, const std::string& prefix) cons
   feed_forward_norm_.visit(visitor, join_name(prefix, "feed_forward_norm"));
 }
 
-Encoder::Encoder(const LayerOptions& options, int64_t num_layers, bool final_norm,
-                 const Init& init) {
-  RAPT_CHECK(num_layers >= 0, "Encoder: expected at least 0 layers, got {}", num_layers);
-  for (int64_t i = 0; i < num_layers; ++i)
-    layers_.emplace_back(options, init);  // each draws weights of its own
-  if (final_norm)
-    norm_ =
-        std::make_unique<LayerNorm>(options.d_model, options.layer_norm_eps, options.bias, init);
-}
+Encoder::Encoder(const LayerOptions& options, int64_t num_layers, bool final_norm, const Init& init)
+    : stack_("Encoder", options, num_layers, final_norm, init) {}
 
 Tensor Encoder::forward(const Tensor& input, const Rows& rows, const ScoreTerms& terms,
                         const Pass& pass) const {
-  Tensor x = input;
-  for (size_t i = 0; i < layers_.size(); ++i)
-    x = layers_[i].forward(x, rows, terms, pass.scope("layers", static_cast<int64_t>(i)));
-  return norm_ ? norm_->forward(x, pass) : x;
+  return stack_.forward(input, pass,
+                        [&](const EncoderLayer& layer, const Tensor& x, size_t, const Pass& inner) {
+                          return layer.forward(x, rows, terms, inner);
+                        });
 }
 
 void Encoder::visit(const Visitor& visitor, const std::string& prefix) const {
-  for (size_t i = 0; i < layers_.size(); ++i)
-    layers_[i].visit(visitor, join_name(prefix, "layers." + std::to_string(i)));
-  if (norm_) norm_->visit(visitor, join_name(prefix, "norm"));
+  stack_.visit(visitor, prefix);
 }
 
 }  // namespace rapt::nn

@@ -1,12 +1,11 @@
 // The encoder: layers of self-attention and feed-forward, Vaswani et al. 2017, section 3.1.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "rapt/nn/attention.h"
 #include "rapt/nn/feed_forward.h"
-#include "rapt/nn/sublayer.h"
+#include "rapt/nn/stack.h"
 
 namespace rapt::nn {
 
@@ -38,8 +37,7 @@ class Encoder : public Module {
   void visit(const Visitor& visitor, const std::string& prefix) const override;
 
  private:
-  std::vector<EncoderLayer> layers_;
-  std::unique_ptr<LayerNorm> norm_;
+  Stack<EncoderLayer> stack_;
 };
 
 }  // namespace rapt::nn

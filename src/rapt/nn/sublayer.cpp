@@ -13,6 +13,16 @@ AttentionOptions attention_options(const LayerOptions& o) {
           .bias = o.bias};
 }
 
+LayerNorm layer_norm(const LayerOptions& o, const Init& init) {
+  return {o.d_model, o.layer_norm_eps, o.bias, init};
+}
+
+FeedForward feed_forward(const LayerOptions& o, const Init& init) {
+  return {o.d_model,    o.dim_feedforward,
+          o.activation, o.activation_dropout.value_or(o.dropout),
+          o.bias,       init};
+}
+
 Tensor sublayer(const Tensor& x, const Rows& rows, const LayerNorm& norm,
                 const LayerOptions& options, const char* name,
                 const std::function<Tensor(const Tensor& x, const Pass& pass)>& f,

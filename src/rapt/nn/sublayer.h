@@ -27,7 +27,10 @@ struct LayerOptions {
   bool bias = true;
 };
 
+// The parts that a layer is made of.
 AttentionOptions attention_options(const LayerOptions& options);
+LayerNorm layer_norm(const LayerOptions& options, const Init& init);
+FeedForward feed_forward(const LayerOptions& options, const Init& init);
 
 // norm_first: x + dropout(f(norm(x))); otherwise norm(x + dropout(f(x))). x (N, C) -> (N, C).
 // `pass` is the layer's; the dropout's site is "name.output".

@@ -3,6 +3,7 @@
 #include "rapt/base/profile.h"
 #include "rapt/kernels/elementwise.h"
 #include "rapt/kernels/softmax.h"
+#include "rapt/ops/checks.h"
 #include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
@@ -12,19 +13,9 @@ Loss cross_entropy(Tensor logits, const Tensor& targets, const CrossEntropyOptio
   RAPT_CHECK(logits.rank() == 2, "cross_entropy: expected logits (N, V), got {}",
              logits.shape().text());
   const int64_t N = logits.dim(0), V = logits.dim(1);
-  RAPT_CHECK(targets.rank() == 1 && targets.dim(0) == N && targets.dtype() == DType::i32,
-             "cross_entropy: expected {} targets of i32, got {} of {}", N, targets.shape().text(),
-             dtype_name(targets.dtype()));
-  RAPT_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
-             "cross_entropy: expected label_smoothing in [0, 1], got {}", options.label_smoothing);
-  const int32_t* target = targets.data<int32_t>();
   Loss loss;
-  for (int64_t i = 0; i < N; ++i) {
-    if (target[i] == options.ignore_index) continue;
-    RAPT_CHECK(target[i] >= 0 && target[i] < V,
-               "cross_entropy: expected targets below {}, got {} in row {}", V, target[i], i);
-    ++loss.count;
-  }
+  loss.count = count_targets("cross_entropy", targets, N, V, options);
+  const int32_t* target = targets.data<int32_t>();
   Tensor d_logits;
   if (logits.recorded()) {
     d_logits = logits.owners() == 1 && logits.contiguous() ? logits.detach() : empty_like(logits);

@@ -2,24 +2,14 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/matmul.h"
+#include "rapt/ops/checks.h"
 #include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt {
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
-  RAPT_CHECK(x.rank() == 2 && w.rank() == 2,
-             "linear: expected x (N, in) and w (out, in), got {} and {}", x.shape().text(),
-             w.shape().text());
-  RAPT_CHECK(x.dim(1) == w.dim(1), "linear: expected {} input channels, got {}", w.dim(1),
-             x.dim(1));
-  RAPT_CHECK(!b.defined() || (b.rank() == 1 && b.dim(0) == w.dim(0)),
-             "linear: expected a bias of {}, got {}", w.dim(0), b.shape().text());
-  RAPT_CHECK(x.dtype() == w.dtype(), "linear: expected one type, got x {} and w {}",
-             dtype_name(x.dtype()), dtype_name(w.dtype()));
-  RAPT_CHECK(!b.defined() || b.dtype() == precise(x.dtype()),
-             "linear: expected a bias of {}, got {}", dtype_name(precise(x.dtype())),
-             dtype_name(b.dtype()));
+  check_linear("linear", x, w, b);
   const int64_t M = x.dim(0), N = w.dim(0), K = w.dim(1);
   const bool recorded = x.recorded() || w.recorded() || b.recorded();
   Tensor y = Tensor::empty({M, N}, x.dtype());

@@ -1,11 +1,13 @@
 #include "rapt/ops/projection_loss.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/elementwise.h"
 #include "rapt/kernels/matmul.h"
 #include "rapt/kernels/softmax.h"
+#include "rapt/ops/checks.h"
 #include "rapt/ops/select.h"
 #include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
@@ -13,35 +15,13 @@
 namespace rapt {
 namespace {
 
-void check(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& targets,
-           const CrossEntropyOptions& options) {
-  RAPT_CHECK(x.rank() == 2 && w.rank() == 2 && x.dim(1) == w.dim(1),
-             "projection_loss: expected x (N, C) and w (V, C), got {} and {}", x.shape().text(),
-             w.shape().text());
-  RAPT_CHECK(!b.defined() || (b.rank() == 1 && b.dim(0) == w.dim(0)),
-             "projection_loss: expected a bias of {}, got {}", w.dim(0), b.shape().text());
-  RAPT_CHECK(x.dtype() == w.dtype(), "projection_loss: expected one type, got x {} and w {}",
-             dtype_name(x.dtype()), dtype_name(w.dtype()));
-  RAPT_CHECK(!b.defined() || b.dtype() == precise(x.dtype()),
-             "projection_loss: expected a bias of {}, got {}", dtype_name(precise(x.dtype())),
-             dtype_name(b.dtype()));
-  RAPT_CHECK(targets.rank() == 1 && targets.dim(0) == x.dim(0) && targets.dtype() == DType::i32,
-             "projection_loss: expected {} targets of i32, got {} of {}", x.dim(0),
-             targets.shape().text(), dtype_name(targets.dtype()));
-  RAPT_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
-             "projection_loss: expected label_smoothing in [0, 1], got {}",
-             options.label_smoothing);
-}
-
 // The rows that have a target.
-std::vector<int32_t> counted_rows(const Tensor& targets, int64_t V, int32_t ignore_index) {
+std::vector<int32_t> counted_rows(const Tensor& targets, int64_t count, int32_t ignore_index) {
   std::vector<int32_t> rows;
+  rows.reserve(static_cast<size_t>(count));
   const int32_t* target = targets.data<int32_t>();
   for (int64_t i = 0; i < targets.dim(0); ++i) {
-    if (target[i] == ignore_index) continue;
-    RAPT_CHECK(target[i] >= 0 && target[i] < V,
-               "projection_loss: expected targets below {}, got {} in row {}", V, target[i], i);
-    rows.push_back(static_cast<int32_t>(i));
+    if (target[i] != ignore_index) rows.push_back(static_cast<int32_t>(i));
   }
   return rows;
 }
@@ -109,13 +89,15 @@ void give(Sink& d, int input, Tensor gradient, double factor) {
 
 Loss projection_loss(const Tensor& all_x, const Tensor& w, const Tensor& b, const Tensor& targets,
                      const CrossEntropyOptions& options, int64_t chunk) {
-  check(all_x, w, b, targets, options);
+  check_linear("projection_loss", all_x, w, b);
   const int64_t V = w.dim(0), C = w.dim(1);
-  const std::vector<int32_t> rows = counted_rows(targets, V, options.ignore_index);
-  const int64_t N = static_cast<int64_t>(rows.size());
-  const bool whole = N == all_x.dim(0);
-  const Tensor x = whole ? all_x : select_rows(all_x, rows);
-  const Tensor counted = whole ? targets : select_rows(targets, rows);
+  const int64_t N = count_targets("projection_loss", targets, all_x.dim(0), V, options);
+  Tensor x = all_x, counted = targets;
+  if (N < all_x.dim(0)) {
+    const std::vector<int32_t> rows = counted_rows(targets, N, options.ignore_index);
+    x = select_rows(all_x, rows);
+    counted = select_rows(targets, rows);
+  }
   Parts parts{x.detach(), w.detach(), b.defined() ? b.detach() : Tensor(), {}, {}, {}};
   if (x.recorded()) parts.dx = Tensor::empty({N, C}, x.dtype());
   if (w.recorded()) parts.dw = Tensor::empty({V, C}, precise(x.dtype()));
@@ -133,8 +115,9 @@ Loss projection_loss(const Tensor& all_x, const Tensor& w, const Tensor& b, cons
     Tensor losses = Tensor::empty({N}, sum.dtype());
     Tensor logits = Tensor::empty({(N + chunks - 1) / chunks, V}, x.dtype());
     for (int64_t i = 0; i < chunks; ++i)
-      parts.add_chunk(counted.data<int32_t>(), options.label_smoothing, N * i / chunks,
-                      N * (i + 1) / chunks, losses.data<Precise<T>>(), logits.data<T>());
+      parts.add_chunk(std::as_const(counted).data<int32_t>(), options.label_smoothing,
+                      N * i / chunks, N * (i + 1) / chunks, losses.data<Precise<T>>(),
+                      logits.data<T>());
     using Sum = Precise<T>;
     *sum.data<Sum>() = static_cast<Sum>(kernels::sum(losses.data<Sum>(), N));
   });
