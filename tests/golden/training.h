@@ -65,17 +65,19 @@ inline Loss golden_step(const models::EncoderDecoder& model, const GoldenBatch& 
   return loss;
 }
 
-// Twenty steps of SGD with momentum. `after_backward(step, count)` runs before each update.
+// Twenty steps of SGD with momentum at `rate`. `after_backward(step, count)` runs before each
+// update.
 inline std::vector<double> golden_losses(
     models::EncoderDecoder& model, const GoldenBatch& batch, Gradients& gradients,
-    const std::function<void(int64_t step, int64_t count)>& after_backward = {}) {
+    const std::function<void(int64_t step, int64_t count)>& after_backward = {},
+    double rate = 1e-3) {
   const auto optimizer = optim::make_sgd(nn::parameters(model), {.momentum = 0.99});
   std::vector<double> losses;
   for (int64_t step = 0; step < kGoldenSteps; ++step) {
     const Loss loss = golden_step(model, batch, gradients, static_cast<uint64_t>(step));
     losses.push_back(loss.mean());
     if (after_backward) after_backward(step, loss.count);
-    optimizer->step(gradients, 1.0 / static_cast<double>(loss.count), 1e-3);
+    optimizer->step(gradients, 1.0 / static_cast<double>(loss.count), rate);
   }
   return losses;
 }

@@ -29,8 +29,9 @@ TEST_P(PaperGolden, LossesGradientsAndNormsAreThoseOfPyTorch) {
   const auto model = models::load_encoder_decoder(folder_, DType::f64);
   const Golden of = stored();
   Gradients gradients;
-  const std::vector<double> losses =
-      golden_losses(*model, GoldenBatch::packed(of), gradients, [&](int64_t step, int64_t count) {
+  const std::vector<double> losses = golden_losses(
+      *model, GoldenBatch::packed(of), gradients,
+      [&](int64_t step, int64_t count) {
         if (step > 0) return;
         const auto first = testing::mean_gradients(*model, gradients, count);
         double floor = 0;
@@ -38,7 +39,8 @@ TEST_P(PaperGolden, LossesGradientsAndNormsAreThoseOfPyTorch) {
           floor = std::max(floor, 1e-6 * testing::largest(gradient));
         for (const auto& [name, gradient] : first)
           testing::expect_agrees(gradient, of.floats("grad." + name), 1e-9, "grad." + name, floor);
-      });
+      },
+      of.number("rate"));
   testing::expect_losses(losses, of.floats("loss_f64"), 1e-9);
   const auto values = models::by_file_name(*model, models::layout(GetParam()),
                                            [](const NamedParameter& p) { return p.value(); });
@@ -52,9 +54,11 @@ TEST_P(PaperGolden, LossesGradientsAndNormsAreThoseOfPyTorch) {
 
 TEST_P(PaperGolden, LossesInF32StayNearThoseInF64) {
   const auto model = models::load_encoder_decoder(folder_, DType::f32);
+  const Golden of = stored();
   Gradients gradients;
-  testing::expect_losses(golden_losses(*model, GoldenBatch::packed(stored()), gradients),
-                         stored().floats("loss_f64"), 1e-4);
+  testing::expect_losses(
+      golden_losses(*model, GoldenBatch::packed(of), gradients, {}, of.number("rate")),
+      of.floats("loss_f64"), 1e-4);
 }
 
 }  // namespace
