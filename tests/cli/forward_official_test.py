@@ -146,7 +146,8 @@ class BadConfig(official.Forward):
         for name in flags:
             for value in (1, "true"):
                 self.refused(MULTIHEAD, {name: value}, name, "true or false", "got")
-        self.refused(MULTIHEAD, {"dropout": 1}, "dropout", "expected", "got")
+        for value in (-0.1, 1, "0.1"):
+            self.refused(MULTIHEAD, {"dropout": value}, "dropout", "expected", "got")
         for module in MODULES[1:-1]:
             for name in ("bias", "batch_first", "norm_first"):
                 self.refused(module, {name: 1}, name, "true or false", "got")
@@ -292,6 +293,12 @@ class BadInputs(official.Forward):
             for hint, name in pairs:
                 self.refused(module, {}, hint, name, args={hint: True})
 
+    def test_R5_attention_alone_takes_a_mask_or_its_hint(self):
+        self.refused(ATTENTION, {}, "is_causal", "without attn_mask", args={"is_causal": True})
+
+    def test_a_dropout_of_everything(self):
+        self.refused(ATTENTION, {}, "dropout_p", "expected", "got 1", args={"dropout_p": 1})
+
     def test_gradients_of_outputs(self):
         for module in MODULES:
             shape = base(module)[1]["d_output"][1]
@@ -335,7 +342,7 @@ class BadArguments(official.Forward):
                  ATTENTION: ("is_causal", "enable_gqa"), "torch.nn.TransformerDecoderLayer": ("tgt_is_causal", "memory_is_causal"),
                  ENCODER: ("is_causal", "attentions", "average_attn_weights"),
                  "torch.nn.TransformerDecoder": ("tgt_is_causal", "memory_is_causal", "attentions", "average_attn_weights"),
-                 "torch.nn.Transformer": ("src_is_causal", "tgt_is_causal", "memory_is_causal", "attentions")}
+                 "torch.nn.Transformer": ("src_is_causal", "tgt_is_causal", "memory_is_causal", "attentions", "average_attn_weights")}
         for module, flags in names.items():
             for name in flags:
                 for value in (1, "true"):

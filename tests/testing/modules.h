@@ -25,8 +25,8 @@ struct ModuleCheck {
                                         const std::function<Tensor(const Pass&)>& forward,
                                         const ModuleCheck& check = {});
 
-// Whether no two matrices of an f64 module begin with the same numbers, as those of copied layers
-// would, and the same seed draws the same ones again. The failure names them.
+// Whether no two matrices of an f64 module's layers begin with the same numbers, as those of copied
+// layers would, and the same seed draws the same ones again. The failure names them.
 ::testing::AssertionResult check_first_weights(
     const std::function<std::unique_ptr<nn::Module>(Rng& rng)>& make);
 
