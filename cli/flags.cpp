@@ -79,10 +79,10 @@ std::string missing(const CLI::App& verb) {
                      description.substr(1));
 }
 
-std::string unknown(const CLI::App& app, const CLI::App& verb, const std::string& argument) {
+std::string unknown(const CLI::App& verb, const std::string& argument) {
   const bool is_flag = argument.starts_with("-");
   const std::string name = is_flag ? argument.substr(0, argument.find('=')) : argument;
-  const bool is_verb = !is_flag && &verb == &app;
+  const bool is_verb = !is_flag && !verbs_of(verb).empty();
   const std::string line = fmt::format("unknown {} {}",
                                        is_flag   ? "flag"
                                        : is_verb ? "verb"
@@ -183,24 +183,30 @@ int64_t parse_size(const std::string& text) {
 
 const CLI::App& chosen(const CLI::App& app) {
   const std::vector<CLI::App*> verbs = app.get_subcommands();
-  return verbs.empty() ? app : *verbs.front();
+  return verbs.empty() ? app : chosen(*verbs.front());
+}
+
+std::string path_of(const CLI::App& verb) {
+  if (verb.get_parent() == nullptr) return "";
+  return path_of(*verb.get_parent()) + verb.get_name() + " ";
 }
 
 std::string describe(const CLI::App& app, const std::vector<std::string>& arguments,
                      const CLI::ParseError& error) {
   const CLI::App& verb = chosen(app);
-  const std::string who = &verb == &app ? "" : verb.get_name() + ": ";
+  std::string who = path_of(verb);
+  if (!who.empty()) who.replace(who.size() - 1, 1, ": ");
   // A misspelt flag often leaves another one missing: the misspelling is what helps.
   const std::vector<std::string> extras = app.remaining(true);
   const auto flag = std::find_if(extras.begin(), extras.end(),
                                  [](const std::string& text) { return text.starts_with("-"); });
-  if (flag != extras.end()) return who + unknown(app, verb, *flag);
-  if (!extras.empty()) return who + unknown(app, verb, extras.front());
+  if (flag != extras.end()) return who + unknown(verb, *flag);
+  if (!extras.empty()) return who + unknown(verb, extras.front());
   if (error.get_name() == "RequiredError") {
-    if (&verb != &app) return fmt::format("{}expected {}", who, missing(verb));
     std::vector<std::string> verbs;
-    for (const CLI::App* known : verbs_of(app)) verbs.push_back(known->get_name());
-    return fmt::format("expected a verb: {}", listed(verbs, "or"));
+    for (const CLI::App* known : verbs_of(verb)) verbs.push_back(known->get_name());
+    if (verbs.empty()) return fmt::format("{}expected {}", who, missing(verb));
+    return fmt::format("{}expected a verb: {}", who, listed(verbs, "or"));
   }
   if (error.get_name() == "ArgumentMismatch") return who + without_value(error.what());
   return who + with_variable(app, arguments, error.what());

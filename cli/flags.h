@@ -31,4 +31,7 @@ std::string describe(const CLI::App& app, const std::vector<std::string>& argume
 // The verb that was given, or the program.
 const CLI::App& chosen(const CLI::App& app);
 
+// What stands before a verb's flags: "translate ", "tokenize encode "; nothing for the program.
+std::string path_of(const CLI::App& verb);
+
 }  // namespace rapt::cli

@@ -150,8 +150,8 @@ int main(int argc, char** argv) {
   app.fallthrough();
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_globals(app, globals);
-  for (const auto add :
-       {add_demo, add_train, add_translate, add_evaluate, add_inspect, add_forward, add_bench})
+  for (const auto add : {add_demo, add_train, add_translate, add_evaluate, add_tokenize,
+                         add_inspect, add_forward, add_bench})
     add(app, globals, action);
   for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; }))
     verb->footer("Flags of every verb, as --threads and --seed: rapt --help\n" +
@@ -172,9 +172,8 @@ int main(int argc, char** argv) {
       return 0;
     });
   } catch (const CLI::ParseError& error) {
-    const CLI::App& verb = chosen(app);
     return complain(globals, ErrorKind::usage, describe(app, arguments, error),
-                    fmt::format("rapt {}--help", &verb == &app ? "" : verb.get_name() + " "));
+                    fmt::format("rapt {}--help", path_of(chosen(app))));
   }
   return guarded(globals, [&] { return run(globals, action); });
 }

@@ -31,6 +31,7 @@ void add_demo(CLI::App& app, Globals& globals, Action& action);
 void add_train(CLI::App& app, Globals& globals, Action& action);
 void add_translate(CLI::App& app, Globals& globals, Action& action);
 void add_evaluate(CLI::App& app, Globals& globals, Action& action);
+void add_tokenize(CLI::App& app, Globals& globals, Action& action);
 void add_inspect(CLI::App& app, Globals& globals, Action& action);
 void add_forward(CLI::App& app, Globals& globals, Action& action);
 void add_bench(CLI::App& app, Globals& globals, Action& action);

@@ -13,6 +13,8 @@ find_library(RAPT_DNNL dnnl REQUIRED)
 find_path(RAPT_DNNL_HEADERS oneapi/dnnl/dnnl.hpp REQUIRED)
 mark_as_advanced(RAPT_DNNL RAPT_DNNL_HEADERS)
 
-# Linked by name too: its Debian package brings no file for CMake.
+# Linked by name too: their Debian packages bring no files for CMake.
 find_library(RAPT_UTF8PROC utf8proc REQUIRED)
-mark_as_advanced(RAPT_UTF8PROC)
+find_library(RAPT_SENTENCEPIECE sentencepiece REQUIRED)
+find_path(RAPT_SENTENCEPIECE_HEADERS sentencepiece_trainer.h REQUIRED)
+mark_as_advanced(RAPT_UTF8PROC RAPT_SENTENCEPIECE RAPT_SENTENCEPIECE_HEADERS)

@@ -52,6 +52,8 @@ PRIVATE = {"src/rapt/base/check.h", "src/rapt/base/checked.h", "src/rapt/base/fu
            "src/rapt/tensor/dispatch.h", "src/rapt/models/json.h",
            "src/rapt/models/safetensors_header.h", "src/rapt/models/safetensors_convert.h",
            "src/rapt/models/torch_kinds.h",
+           "src/rapt/text/byte_trie.h", "src/rapt/text/normaliser.h", "src/rapt/text/protobuf.h",
+           "src/rapt/text/segment.h", "src/rapt/text/subword_file.h",
            "src/rapt/show/characters.h", "src/rapt/show/color_map.h",
            "src/rapt/show/curves_layout.h", "src/rapt/show/figure.h",
            "src/rapt/show/heat_map_layout.h", "src/rapt/show/image.h", "src/rapt/show/png.h"}
@@ -70,6 +72,7 @@ LIBRARIES = {
     "sanitizer/": {"base"},
     "nlohmann/": KNOW_FORMATS,
     "utf8proc.h": {"text"},
+    "sentencepiece_": {"text"},
     "png.h": {"show", "data"},
     "ft2build.h": {"show"},
     "freetype/": {"show"},
@@ -80,7 +83,7 @@ BESIDE = {
     "cli": {"folders": {"cli"}, "libraries": {"CLI/", "fmt/", "nlohmann/"}},
     "tests": {"folders": {"tests"}, "libraries": {"gtest/", "fmt/", "nlohmann/", "hwy/", "oneapi/",
                                                   "dnnl", "omp.h", "png.h", "ft2build.h", "FT_",
-                                                  "sanitizer/"}},
+                                                  "sanitizer/", "sentencepiece_"}},
     "bench": {"folders": {"bench"}, "libraries": {"benchmark/", "fmt/", "oneapi/", "dnnl"}},
     "examples": {"folders": set(), "libraries": set()},
 }

@@ -68,6 +68,8 @@ class Docs(unittest.TestCase):
                 done = subprocess.run([PROGRAM, verb, "--help"], capture_output=True, text=True)
                 self.assertEqual(done.returncode, 0, f"{page}: rapt {verb}: {done.stderr}")
                 helps[verb] = done.stdout
+                for part in re.findall(r"^  (\w+) ", done.stdout.partition("Subcommands:\n")[2], re.MULTILINE):
+                    helps[verb] += subprocess.run([PROGRAM, verb, part, "--help"], capture_output=True, text=True).stdout
             for flag in re.findall(r"(?<!\S)--[a-z-]+", rest):
                 self.assertIn(flag, helps[verb], f"{page}: rapt {verb} {flag}")
 
