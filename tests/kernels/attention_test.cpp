@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "tests/kernels/attention_problem.h"
 
@@ -89,6 +90,14 @@ TEST(Attention, EqualsTheReferenceWhereProductsMayBeSplit) {
   const auto split = [](auto& problem) { problem.args.split = true; };
   expect_reference({.queries = {300, 31, 40}, .keys = {290, 40, 31}, .H = 2, .Dk = 64, .Dv = 64},
                    21, split);
+  for (const bool causal : {false, true}) {  // more keys than the backward packs at a time
+    expect_reference({.queries = {700, 130}, .keys = {800, 700}, .H = 1, .Dk = 33, .Dv = 20}, 25,
+                     [&](auto& problem) {
+                       split(problem);
+                       problem.args.mask.causal = causal;
+                       problem.grads.add_dq = problem.grads.add_dv = true;
+                     });
+  }
   expect_reference({.queries = {70, 33},
                     .keys = {40, 300},
                     .H = 4,
@@ -108,7 +117,7 @@ TEST(Attention, EqualsTheReferenceWhereProductsMayBeSplit) {
       problem.add_bias(1);
       problem.args.dropout = {.probability = 0.2, .key = {5, 6}};
     };
-    expect_reference({.queries = {150, 64}, .keys = {170, 290}, .Dk = 32, .Dv = 40}, 23, masked);
+    expect_reference({.queries = {150, 140}, .keys = {170, 290}, .Dk = 32, .Dv = 40}, 23, masked);
   }
   for (const int64_t tile : {20, 40, 100}) {
     expect_reference({.queries = {150}, .keys = {170}, .Dk = 32, .Dv = 40}, 24, [&](auto& problem) {
@@ -136,6 +145,42 @@ TEST(Attention, InfinityAndNaNAreThoseOfF32WhereProductsMayBeSplit) {
     }
   }
   EXPECT_TRUE(std::isnan(split.out[3 * 8]));
+}
+
+// One head of several has such a number, or has gradients so large that their products would
+// overflow: it alone is computed as without tiles.
+TEST(Attention, GradientsOfWhatHasNoPartsAreThoseOfF32WhereProductsMayBeSplit) {
+  const AttentionShape shape{.queries = {140}, .keys = {150}, .H = 3, .Dk = 8, .Dv = 8};
+  for (const int where : {0, 1, 2, 3, 4}) {
+    SCOPED_TRACE(where);
+    AttentionProblem<float> plain(shape), split(shape);
+    split.args.split = true;
+    for (auto* p : {&plain, &split}) {
+      const size_t at = 9 * 24 + 8 + 3;  // row 9 of head 1
+      if (where == 0) p->q[at] = NAN;
+      if (where == 1) p->v[at] = INFINITY;
+      if (where == 2) p->k[at] = -INFINITY;
+      if (where == 3) p->d_out[at] = NAN;
+      if (where == 4) p->d_out[at] = p->v[at] = 1e25f;
+    }
+    plain.forward();
+    split.out = plain.out;
+    split.sums = plain.sums;
+    plain.backward();
+    split.backward();
+    for (const auto& [got, want] :
+         {std::pair{&split.dq, &plain.dq}, {&split.dk, &plain.dk}, {&split.dv, &plain.dv}}) {
+      bool same = true;
+      for (size_t i = 0; i < want->size(); ++i) {
+        if (i % 24 / 8 != 1) {
+          EXPECT_NEAR((*got)[i], (*want)[i], 1e-4) << i;
+        } else {
+          same = same && (std::isnan((*want)[i]) ? std::isnan((*got)[i]) : (*got)[i] == (*want)[i]);
+        }
+      }
+      EXPECT_TRUE(same);
+    }
+  }
 }
 
 TEST(Attention, KeysBehindTheLastThatIsSeenCostNothingAndChangeNoBit) {

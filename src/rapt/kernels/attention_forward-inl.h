@@ -31,9 +31,10 @@ struct ForwardScratch {
         after(carver.take<T>(tile_rows)),
         tile_total(carver.take<T>(tile_rows)),
         words(carver.take<uint32_t>(kScoreStride + 128)) {
-    if (!cut.split) return;
+    if (cut.parts == 0) return;
     const auto packed = [&](int64_t outer, int64_t inner) {
-      return carver.take<std::byte>(static_cast<int64_t>(x86::packed_bytes(outer, inner)));
+      return carver.take<std::byte>(
+          static_cast<int64_t>(x86::packed_bytes(outer, inner, cut.parts)));
     };
     packed_queries = packed(kMostParts * tile_rows, args.Dk);
     packed_keys = packed(cut.key_tile, args.Dk);
@@ -90,7 +91,7 @@ class ForwardPiece {
   }
 
   void run() {
-    split_ = cut_.split && splits_sentence(queries_, keys_);
+    split_ = cut_.parts > 0 && splits_sentence(queries_, keys_);
     attend();
     if (whole_) return;
     split_ = false;  // a number that has no parts: infinity and NaN go their way in f32
@@ -102,8 +103,8 @@ class ForwardPiece {
   void attend() {
     if constexpr (std::is_same_v<T, float>) {
       for (int64_t i = 0; split_ && i < count_; ++i) {
-        whole_ = pack_scaled_queries(args_, queries_, item_.h, parts_[i].queries, scratch_.scores,
-                                     packed_queries(i)) &&
+        whole_ = pack_queries(args_, queries_, item_.h, parts_[i].queries, cut_.parts,
+                              scratch_.scores, packed_queries(i)) &&
                  whole_;
       }
     }
@@ -122,7 +123,7 @@ class ForwardPiece {
 
   std::byte* packed_queries(int64_t part) const {
     return scratch_.packed_queries +
-           static_cast<int64_t>(x86::packed_bytes(part * scratch_.tile_rows, args_.Dk));
+           static_cast<int64_t>(x86::packed_bytes(part * scratch_.tile_rows, args_.Dk, cut_.parts));
   }
 
   struct Part {
@@ -140,9 +141,9 @@ class ForwardPiece {
         const float* k = args_.k + args_.k_at.at(keys_, head, tile.begin);
         const float* v = args_.v + args_.v_at.at(keys_, head, tile.begin);
         const bool all_k = x86::pack_right(k, args_.k_at.row, x86::Stored::by_outer, rows, args_.Dk,
-                                           scratch_.packed_keys);
+                                           cut_.parts, scratch_.packed_keys);
         const bool all_v = x86::pack_right(v, args_.v_at.row, x86::Stored::by_inner, args_.Dv, rows,
-                                           scratch_.packed_values);
+                                           cut_.parts, scratch_.packed_values);
         whole_ = whole_ && all_k && all_v;
         return;
       }
@@ -187,17 +188,16 @@ class ForwardPiece {
     if constexpr (std::is_same_v<T, float>) {
       Part& part = parts_[index];
       const int64_t columns = tile.to - tile.from;
-      multiply_keys(packed_queries(index), scratch_.packed_keys, args_.Dk, tile.from, tile.rows(),
-                    columns, scratch_.scores + tile.from, kScoreStride);
-      finish_scores(args_, tile, seen, scratch_.scores, scratch_.bias);
+      score_split(args_, tile, seen, packed_queries(index), scratch_.packed_keys, cut_.parts,
+                  scratch_.scores, scratch_.bias);
       weigh(tile, part);
       if (part.started) scale_rows(part.queries, scratch_.before);
       whole_ = x86::pack_left(scratch_.scores + tile.from, kScoreStride, x86::Stored::by_outer,
-                              tile.rows(), columns, scratch_.packed_weights) &&
+                              tile.rows(), columns, cut_.parts, scratch_.packed_weights) &&
                whole_;
       multiply_inner(scratch_.packed_weights, scratch_.packed_values, keys.end - keys.begin,
-                     tile.from, columns, tile.rows(), args_.Dv, out_ + part.queries.begin * ldo_,
-                     ldo_, part.started);
+                     tile.from, columns, tile.rows(), args_.Dv, cut_.parts,
+                     out_ + part.queries.begin * ldo_, ldo_, part.started);
       part.started = true;
       if (part.last_key > keys.end) return;
       finish(part);

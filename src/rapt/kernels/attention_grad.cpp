@@ -1,6 +1,7 @@
 // The entry points of attention's backward pass: plan, dispatch, threads.
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "rapt/base/check.h"
 #include "rapt/base/memory.h"
@@ -14,15 +15,45 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.
 #include "rapt/kernels/attention_backward-inl.h"
+#include "rapt/kernels/attention_backward_tiles-inl.h"
 #include "rapt/kernels/attention_bf16-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 
+// Where the two ways to compute a head have their arrays: side by side, since one call may need
+// both.
+template <class T>
+struct HeadScratch {
+  HeadScratch(Carver& carver, const AttentionArgs<T>& args, const TileCut& cut)
+      : plain(carver, args, cut) {}
+  BackwardScratch<T> plain;
+};
+template <>
+struct HeadScratch<float> {
+  HeadScratch(Carver& carver, const AttentionArgs<float>& args, const TileCut& cut)
+      : plain(carver, args, cut), tiles(carver, args, cut) {}
+  BackwardScratch<float> plain;
+  TileScratch tiles;
+};
+
+// One head of one sentence.
+template <class T>
+void differentiate_head(const AttentionArgs<T>& args, const AttentionGrads<T>& grads,
+                        const TileCut& cut, int64_t b, int64_t h, const HeadScratch<T>& scratch) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (TiledBackwardHead::takes(args, grads, cut, b) &&
+        TiledBackwardHead(args, grads, cut, b, h, scratch.tiles).run()) {
+      return;
+    }
+  }
+  BackwardHead<T>(args, grads, cut, b, h, scratch.plain).run();
+}
+
 template <class T>
 void run_tasks(const AttentionArgs<T>& args, const AttentionGrads<T>& grads, const TileCut& cut,
                const BackwardPlan& plan, Range tasks) {
-  const auto scratch = scratch_of_thread<BackwardScratch<T>>(kWorkSlot, args, cut);
+  const auto scratch = scratch_of_thread<HeadScratch<T>>(kWorkSlot, args, cut);
   const int64_t key_heads = args.key_heads(),
                 query_heads = args.H / std::max<int64_t>(key_heads, 1);
   for (int64_t task = tasks.begin; task < tasks.end; ++task) {
@@ -33,7 +64,7 @@ void run_tasks(const AttentionArgs<T>& args, const AttentionGrads<T>& grads, con
         AttentionGrads<T> of_head = grads;  // each adds to what the heads before it made of a key
         of_head.add_dk = grads.add_dk || h > first;
         of_head.add_dv = grads.add_dv || h > first;
-        BackwardHead<T>(args, of_head, cut, b, h, scratch).run();
+        differentiate_head(args, of_head, cut, b, h, scratch);
       }
     }
   }
@@ -52,7 +83,7 @@ void backward_f64(const AttentionArgs<double>& args, const AttentionGrads<double
 void differentiate_item(const AttentionArgs<bf16>& args, const AttentionGrads<bf16>& grads,
                         const TileCut& cut, int64_t b, int64_t key_head, const WideHeads& heads,
                         const AttentionArgs<float>& wide, AttentionGrads<float> g,
-                        const BackwardScratch<float>& scratch) {
+                        const HeadScratch<float>& scratch) {
   const Segment &queries = args.queries[static_cast<size_t>(b)],
                 &keys = args.keys[static_cast<size_t>(b)];
   const int64_t query_heads = args.H / args.key_heads(), first = key_head * query_heads;
@@ -65,7 +96,7 @@ void differentiate_item(const AttentionArgs<bf16>& args, const AttentionGrads<bf
       heads.d_out.read(grads.d_out, grads.d_out_at, queries, h, rows);
     }
     g.add_dk = g.add_dv = h > first;
-    BackwardHead<float>(wide, g, cut, b, h, scratch).run();
+    differentiate_head(wide, g, cut, b, h, scratch);
     if (grads.dq != nullptr) heads.dq.write(grads.dq, grads.dq_at, queries, h, rows, grads.add_dq);
   }
   const Range all{0, keys.count};
@@ -77,7 +108,7 @@ void backward_bf16(const AttentionArgs<bf16>& args, const AttentionGrads<bf16>& 
                    const TileCut& cut, const BackwardPlan& plan, Range tasks) {
   const auto heads = scratch_of_thread<WideHeads>(kWideSlot, args, true);
   const AttentionArgs<float> wide = heads.args(args);
-  const auto scratch = scratch_of_thread<BackwardScratch<float>>(kWorkSlot, wide, cut);
+  const auto scratch = scratch_of_thread<HeadScratch<float>>(kWorkSlot, wide, cut);
   AttentionGrads<float> g;
   if (grads.d_out != nullptr) {
     g.out = heads.out.data, g.out_at = heads.out.at();

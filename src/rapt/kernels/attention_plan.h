@@ -18,16 +18,19 @@ inline constexpr int64_t kCopyFrom = 64;
 inline constexpr int64_t kMostParts = 40;
 inline constexpr int64_t kEnoughPieces = 64;
 
+// Key tiles that the backward on bf16 tiles keeps packed at a time.
+inline constexpr int64_t kKeyTilesOfBlock = 2;
+
 // Tiles of `query_tile` queries and `key_tile` keys; scratch is made for `most_queries` queries at
 // once.
 struct TileCut {
   int64_t key_tile = 0, query_tile = 0, most_queries = 0;
-  bool split = false;  // long sentences run on bf16 tiles (forward alone)
+  int parts = 0;  // of a number on bf16 tiles, where long sentences run; 0: nowhere
 
   // Tile `i` of `count` queries: of about equal sizes, or whole ones where they are split.
   int64_t tiles(int64_t count) const { return pieces(count, query_tile); }
   Range tile(int64_t count, int64_t i) const {
-    if (!split) return piece(count, tiles(count), i);
+    if (parts == 0) return piece(count, tiles(count), i);
     return {i * query_tile, std::min(count, (i + 1) * query_tile)};
   }
 };
@@ -49,9 +52,9 @@ template <class T>
 TileCut forward_cut(const AttentionArgs<T>& args) {
   TileCut cut;
   cut.key_tile = args.key_tile > 0 ? std::min(args.key_tile, kMaxKeyTile) : kMaxKeyTile;
-  cut.split = may_split(args);
+  cut.parts = parts_on_tiles(args);
   cut.query_tile = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 28 : 56;
-  if (cut.split) {
+  if (cut.parts > 0) {
     const int64_t wanted = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 64 : 128;
     cut.query_tile = next_multiple(wanted, x86::kPanel);
   }
@@ -66,9 +69,7 @@ TileCut forward_cut(const AttentionArgs<T>& args) {
 
 template <class T>
 TileCut backward_cut(const AttentionArgs<T>& args) {
-  AttentionArgs<T> plain = args;  // packing two gradients would cost more than tiles save
-  plain.split = false;
-  TileCut cut = forward_cut(plain);
+  TileCut cut = forward_cut(args);
   cut.most_queries = 0;
   for (const Segment& queries : args.queries)
     cut.most_queries = std::max(cut.most_queries, queries.count);

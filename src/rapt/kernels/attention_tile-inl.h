@@ -268,17 +268,38 @@ void score_tile(const AttentionArgs<T>& args, const Tile& tile, Seen seen, const
   finish_scores(args, tile, seen, scores, bias);
 }
 
-// The queries of a tile, times scale * log2(e), as the left operand of bf16 tiles. `copy` has room
-// for them. False if a number has no parts.
-inline bool pack_scaled_queries(const AttentionArgs<float>& args, const Segment& queries, int64_t h,
-                                Range rows, float* copy, std::byte* to) {
-  const float scale = static_cast<float>(args.scale * std::numbers::log2e);
+// The queries of a tile as the left operand of bf16 tiles: times scale * log2(e) where their parts
+// make an f32. `copy` has room for them. False if a number has no parts.
+inline bool pack_queries(const AttentionArgs<float>& args, const Segment& queries, int64_t h,
+                         Range rows, int parts, float* copy, std::byte* to) {
   const float* q = args.q + args.q_at.at(queries, h, rows.begin);
   const int64_t count = rows.end - rows.begin;
+  if (parts == 1) {
+    return x86::pack_left(q, args.q_at.row, x86::Stored::by_outer, count, args.Dk, parts, to);
+  }
+  const float scale = static_cast<float>(args.scale * std::numbers::log2e);
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t c = 0; c < args.Dk; ++c) copy[i * args.Dk + c] = scale * q[i * args.q_at.row + c];
   }
-  return x86::pack_left(copy, args.Dk, x86::Stored::by_outer, count, args.Dk, to);
+  return x86::pack_left(copy, args.Dk, x86::Stored::by_outer, count, args.Dk, parts, to);
+}
+
+// The scores of a tile from packed queries and keys.
+inline void score_split(const AttentionArgs<float>& args, const Tile& tile, Seen seen,
+                        const std::byte* queries, const std::byte* keys, int parts, float* scores,
+                        float* bias) {
+  multiply_keys(queries, keys, args.Dk, tile.from, tile.rows(), tile.to - tile.from, parts,
+                scores + tile.from, kScoreStride);
+  if (parts == 1) {
+    const hn::ScalableTag<float> d;
+    const auto scale = hn::Set(d, static_cast<float>(args.scale * std::numbers::log2e));
+    for (int64_t i = 0; i < tile.rows(); ++i) {
+      float* row = scores + i * kScoreStride;
+      for (int64_t j = tile.from; j < tile.to; j += kLanes<float>)
+        hn::StoreU(hn::Mul(scale, hn::LoadU(d, row + j)), d, row + j);
+    }
+  }
+  finish_scores(args, tile, seen, scores, bias);
 }
 
 // The random words of a row of a tile, by column; null where nothing is dropped.

@@ -14,15 +14,15 @@ namespace {
 
 constexpr int64_t kTile = 16;                   // rows of a tile, each of 64 bytes
 constexpr int64_t kTileBytes = 64 * kTile;      //
-constexpr int64_t kParts = 3;                   // bf16 numbers that make an f32
 constexpr int64_t kPartBytes = 2 * kTileBytes;  // two tiles, of 16 rows or columns each
-constexpr int64_t kBlockBytes = kParts * kPartBytes;
+template <int Parts>
+constexpr int64_t kBlockBytes = Parts* kPartBytes;
 
 int64_t blocks_of(int64_t size) { return (size + kPanel - 1) / kPanel; }
 
-// The parts of 16 numbers, each in the upper half of 32 bits.
+// The three parts of 16 numbers, each in the upper half of 32 bits.
 struct Split {
-  __m512i part[kParts];
+  __m512i part[kExactParts];
 };
 
 // `bad` becomes NaN in a lane whose number has no parts: the last remainder is NaN exactly then.
@@ -39,8 +39,9 @@ struct Split {
 }
 
 // Sixteen words of two bf16 numbers for each part.
+template <int Parts>
 struct Words {
-  __m512i part[kParts];
+  __m512i part[Parts];
 };
 
 // Asks for what stands `distance` numbers on, as far as there is anything.
@@ -50,30 +51,53 @@ struct Words {
   _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
 }
 
+// Odd halves of two vectors: their upper 16 bits.
+alignas(64) constexpr uint16_t kOdd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
+                                           23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+                                           45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+// Sixteen of each of two rows, the upper row's first, to pairs.
+alignas(64) constexpr uint16_t kPairs[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                             21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                             11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
 // The words of 32 numbers that lie side by side.
-[[gnu::target("avx512f,avx512bw"), gnu::always_inline]] inline Words words_along(
-    const float* from, int64_t ld, int64_t count, __m512i odd, __m512& bad) {
+template <int Parts>
+[[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline Words<Parts> words_along(
+    const float* from, int64_t ld, int64_t count, __m512& bad) {
   prefetch(from, kPanel * ld);
   prefetch(from + kTile, kPanel * ld);
   const auto mask = static_cast<uint32_t>((uint64_t{1} << count) - 1);
-  const Split a = split(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from), bad);
-  const Split b =
-      split(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + kTile), bad);
-  Words w;
-  for (int p = 0; p < kParts; ++p) w.part[p] = _mm512_permutex2var_epi16(a.part[p], odd, b.part[p]);
+  const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
+               high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + kTile);
+  Words<Parts> w;
+  if constexpr (Parts == 1) {
+    w.part[0] = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+  } else {
+    const __m512i odd = _mm512_load_si512(kOdd);
+    const Split a = split(low, bad), b = split(high, bad);
+    for (int p = 0; p < Parts; ++p)
+      w.part[p] = _mm512_permutex2var_epi16(a.part[p], odd, b.part[p]);
+  }
   return w;
 }
 
 // The words of 16 numbers and of those below them in the next stored row (zeros without one).
-[[gnu::target("avx512f,avx512bw"), gnu::always_inline]] inline Words words_across(
+template <int Parts>
+[[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline Words<Parts> words_across(
     const float* from, int64_t ld, int64_t rows, __mmask16 mask, __m512& bad) {
   prefetch(from, kPanel * ld);
   prefetch(from, (kPanel + 1) * ld);
-  const Split a = split(_mm512_maskz_loadu_ps(rows > 0 ? mask : __mmask16{0}, from), bad);
-  const Split b = split(_mm512_maskz_loadu_ps(rows > 1 ? mask : __mmask16{0}, from + ld), bad);
-  Words w;
-  for (int p = 0; p < kParts; ++p) {
-    w.part[p] = _mm512_mask_mov_epi16(_mm512_srli_epi32(a.part[p], 16), 0xAAAAAAAAu, b.part[p]);
+  const __m512 upper = _mm512_maskz_loadu_ps(rows > 0 ? mask : __mmask16{0}, from),
+               lower = _mm512_maskz_loadu_ps(rows > 1 ? mask : __mmask16{0}, from + ld);
+  Words<Parts> w;
+  if constexpr (Parts == 1) {
+    w.part[0] = _mm512_permutexvar_epi16(_mm512_load_si512(kPairs),
+                                         (__m512i)_mm512_cvtne2ps_pbh(lower, upper));
+  } else {
+    const Split a = split(upper, bad), b = split(lower, bad);
+    for (int p = 0; p < Parts; ++p) {
+      w.part[p] = _mm512_mask_mov_epi16(_mm512_srli_epi32(a.part[p], 16), 0xAAAAAAAAu, b.part[p]);
+    }
   }
   return w;
 }
@@ -105,30 +129,27 @@ struct Words {
   }
 }
 
-// The three tiles of a half panel that there is none of.
+// The tiles of a half panel that there is none of.
+template <int Parts>
 void zero_tiles(char* to) {
-  for (int64_t p = 0; p < kParts; ++p) std::fill_n(to + p * kPartBytes, kTileBytes, char{0});
+  for (int64_t p = 0; p < Parts; ++p) std::fill_n(to + p * kPartBytes, kTileBytes, char{0});
 }
 
-// The three tiles of 16 of the outer size and 32 of the inner one, kPartBytes apart.
-[[gnu::target("avx512f,avx512bw"), gnu::always_inline]] inline void pack_some(
+// The tiles of 16 of the outer size and 32 of the inner one, kPartBytes apart.
+template <int Parts>
+[[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline void pack_some(
     const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner, bool transpose,
     __m512& bad, char* to) {
-  // Odd halves of two vectors: their upper 16 bits.
-  alignas(64) static constexpr uint16_t kOdd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
-                                                    23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
-                                                    45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-  const __m512i odd = _mm512_load_si512(kOdd);
   const auto mask = static_cast<__mmask16>((1u << outer) - 1);
-  __m512i words[kParts][kTile];
+  __m512i words[Parts][kTile];
   for (int64_t i = 0; i < kTile; ++i) {
-    Words w;
+    Words<Parts> w;
     if (stored == Stored::by_inner) {
-      w = words_across(from + 2 * i * ld, ld, inner - 2 * i, mask, bad);
+      w = words_across<Parts>(from + 2 * i * ld, ld, inner - 2 * i, mask, bad);
     } else {
-      w = words_along(i < outer ? from + i * ld : from, ld, i < outer ? inner : 0, odd, bad);
+      w = words_along<Parts>(i < outer ? from + i * ld : from, ld, i < outer ? inner : 0, bad);
     }
-    for (int p = 0; p < kParts; ++p) {
+    for (int p = 0; p < Parts; ++p) {
       if (transpose) {
         words[p][i] = w.part[p];
       } else {
@@ -137,24 +158,27 @@ void zero_tiles(char* to) {
     }
   }
   if (!transpose) return;
-  for (int p = 0; p < kParts; ++p) store_transposed(words[p], to + p * kPartBytes);
+  for (int p = 0; p < Parts; ++p) store_transposed(words[p], to + p * kPartBytes);
 }
 
 // The same, faster where the tiles are whole.
-[[gnu::target("avx512f,avx512bw")]] void pack_tiles(const float* from, int64_t ld, Stored stored,
-                                                    int64_t outer, int64_t inner, bool transpose,
-                                                    __m512& bad, char* to) {
+template <int Parts>
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] void pack_tiles(const float* from, int64_t ld,
+                                                               Stored stored, int64_t outer,
+                                                               int64_t inner, bool transpose,
+                                                               __m512& bad, char* to) {
   if (outer == kTile && inner == kPanel) {
-    pack_some(from, ld, stored, kTile, kPanel, transpose, bad, to);
+    pack_some<Parts>(from, ld, stored, kTile, kPanel, transpose, bad, to);
   } else {
-    pack_some(from, ld, stored, outer, inner, transpose, bad, to);
+    pack_some<Parts>(from, ld, stored, outer, inner, transpose, bad, to);
   }
 }
 
 // Goes through the source in its own order: 32 stored rows at a time, from left to right.
-[[gnu::target("avx512f,avx512bw")]] bool pack(const float* from, int64_t ld, Stored stored,
-                                              int64_t outer, int64_t inner, bool transpose,
-                                              char* to) {
+template <int Parts>
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] bool pack(const float* from, int64_t ld,
+                                                         Stored stored, int64_t outer,
+                                                         int64_t inner, bool transpose, char* to) {
   __m512 bad = _mm512_setzero_ps();
   const int64_t panels = blocks_of(outer), blocks = blocks_of(inner);
   const bool along = stored == Stored::by_outer;
@@ -162,19 +186,84 @@ void zero_tiles(char* to) {
     for (int64_t across = 0; across < (along ? blocks : panels); ++across) {
       const int64_t panel = along ? down : across, block = along ? across : down;
       const float* const source = from + (down * ld + across) * kPanel;
+      char* const tiles = to + (panel * blocks + block) * kBlockBytes<Parts>;
       for (int64_t half = 0; half < 2; ++half) {
         const int64_t left = outer - panel * kPanel - half * kTile;
         if (left <= 0 && half == 1) {
-          zero_tiles(to + (panel * blocks + block) * kBlockBytes + kTileBytes);
+          zero_tiles<Parts>(tiles + kTileBytes);
           continue;
         }
-        pack_tiles(source + half * kTile * (along ? ld : 1), ld, stored, std::min(left, kTile),
-                   std::min(kPanel, inner - block * kPanel), transpose, bad,
-                   to + (panel * blocks + block) * kBlockBytes + half * kTileBytes);
+        pack_tiles<Parts>(source + half * kTile * (along ? ld : 1), ld, stored,
+                          std::min(left, kTile), std::min(kPanel, inner - block * kPanel),
+                          transpose, bad, tiles + half * kTileBytes);
       }
     }
   }
   return _mm512_cmp_ps_mask(_mm512_sub_ps(bad, bad), _mm512_setzero_ps(), _CMP_NEQ_UQ) == 0;
+}
+
+// A block of at most 32 x 32 numbers as both operands. The compiler knows `whole`.
+template <int Parts>
+[[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline void pack_both_ways(
+    const float* from, int64_t ld, int64_t rows, int64_t cols, bool whole, char* left,
+    char* right) {
+  const auto mask = whole ? ~uint32_t{0} : static_cast<uint32_t>((uint64_t{1} << cols) - 1);
+  __m512 bad = _mm512_setzero_ps();  // of no interest
+  for (int64_t i = 0; i < kTile; ++i) {
+    __m512 x[2][2];  // [row][half]
+    for (int64_t r = 0; r < 2; ++r) {
+      const bool there = whole || 2 * i + r < rows;
+      const float* const row = there ? from + (2 * i + r) * ld : from;
+      const uint32_t lanes = there ? mask : 0;
+      x[r][0] = _mm512_maskz_loadu_ps(static_cast<__mmask16>(lanes), row);
+      x[r][1] = _mm512_maskz_loadu_ps(static_cast<__mmask16>(lanes >> 16), row + kTile);
+    }
+    char* const along = left + 2 * i / kTile * kTileBytes + 2 * i % kTile * 64;
+    char* const across = right + 64 * i;
+    if constexpr (Parts == 1) {
+      const __m512i pairs = _mm512_load_si512(kPairs);
+      for (int k = 0; k < 2; ++k) {
+        _mm512_store_si512(along + 64 * k, (__m512i)_mm512_cvtne2ps_pbh(x[k][1], x[k][0]));
+        _mm512_store_si512(
+            across + k * kTileBytes,
+            _mm512_permutexvar_epi16(pairs, (__m512i)_mm512_cvtne2ps_pbh(x[1][k], x[0][k])));
+      }
+    } else {
+      const __m512i odd = _mm512_load_si512(kOdd);
+      const Split s[2][2] = {{split(x[0][0], bad), split(x[0][1], bad)},
+                             {split(x[1][0], bad), split(x[1][1], bad)}};
+      for (int p = 0; p < Parts; ++p) {
+        for (int k = 0; k < 2; ++k) {
+          _mm512_store_si512(along + p * kPartBytes + 64 * k,
+                             _mm512_permutex2var_epi16(s[k][0].part[p], odd, s[k][1].part[p]));
+          _mm512_store_si512(across + p * kPartBytes + k * kTileBytes,
+                             _mm512_mask_mov_epi16(_mm512_srli_epi32(s[0][k].part[p], 16),
+                                                   0xAAAAAAAAu, s[1][k].part[p]));
+        }
+      }
+    }
+  }
+}
+
+template <int Parts>
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] void pack_both(const float* from, int64_t ld,
+                                                              int64_t rows, int64_t cols,
+                                                              char* left, char* right) {
+  const int64_t down = blocks_of(rows), across = blocks_of(cols);
+  for (int64_t i = 0; i < down; ++i) {
+    for (int64_t j = 0; j < across; ++j) {
+      const float* const block = from + (i * ld + j) * kPanel;
+      char* const to_left = left + (i * across + j) * kBlockBytes<Parts>;
+      char* const to_right = right + (j * down + i) * kBlockBytes<Parts>;
+      const int64_t r = std::min(kPanel, rows - i * kPanel),
+                    c = std::min(kPanel, cols - j * kPanel);
+      if (r == kPanel && c == kPanel) {
+        pack_both_ways<Parts>(block, ld, kPanel, kPanel, true, to_left, to_right);
+      } else {
+        pack_both_ways<Parts>(block, ld, r, c, false, to_left, to_right);
+      }
+    }
+  }
 }
 
 // Eight tiles of 16 rows of 64 bytes.
@@ -211,12 +300,12 @@ template <int count>
 // One block of 32 x 32 of c: tiles 0 to 3; left tiles in 4 and 5, right ones in 6 and 7. The order
 // of the six products changes one operand at a time, and takes small ones first but for the last.
 // `next` is the block of c that comes after this one.
-[[gnu::target("amx-tile,amx-bf16")]] void multiply_block(const char* left, const char* right,
-                                                         int64_t blocks, const float* next,
-                                                         int64_t ldc) {
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_exact_block(const char* left, const char* right,
+                                                               int64_t blocks, const float* next,
+                                                               int64_t ldc) {
   const int64_t rows = (kPanel + blocks - 1) / blocks;  // of `next`, fetched at each step
-  for (int64_t i = 0; i < blocks; ++i, left += kBlockBytes, right += kBlockBytes) {
-    const char* const ahead = left + kBlockBytes;
+  for (int64_t i = 0; i < blocks; ++i, left += kBlockBytes<3>, right += kBlockBytes<3>) {
+    const char* const ahead = left + kBlockBytes<3>;
     fetch_rows(next, ldc, std::min(kPanel, i * rows), std::min(kPanel, (i + 1) * rows));
     _tile_loadd(6, right + 2 * kPartBytes, 64);
     _tile_loadd(4, left, 64);
@@ -276,6 +365,38 @@ template <int count>
   }
 }
 
+// The same where operands have one part.
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_plain_block(const char* left, const char* right,
+                                                               int64_t blocks, const float* next,
+                                                               int64_t ldc) {
+  const int64_t rows = (kPanel + blocks - 1) / blocks;
+  for (int64_t i = 0; i < blocks; ++i, left += kBlockBytes<1>, right += kBlockBytes<1>) {
+    fetch_rows(next, ldc, std::min(kPanel, i * rows), std::min(kPanel, (i + 1) * rows));
+    _tile_loadd(4, left, 64);
+    _tile_loadd(6, right, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    fetch_lines<8>(left + kBlockBytes<1>);
+    _tile_loadd(7, right + kTileBytes, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    fetch_lines<8>(left + kBlockBytes<1> + 512);
+    _tile_loadd(5, left + kTileBytes, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    fetch_lines<8>(left + kBlockBytes<1> + 1024);
+    _tile_dpbf16ps(3, 5, 7);
+    fetch_lines<8>(left + kBlockBytes<1> + 1536);
+  }
+}
+
+template <int Parts>
+void multiply_block(const char* left, const char* right, int64_t blocks, const float* next,
+                    int64_t ldc) {
+  if constexpr (Parts == kExactParts) {
+    multiply_exact_block(left, right, blocks, next, ldc);
+  } else {
+    multiply_plain_block(left, right, blocks, next, ldc);
+  }
+}
+
 // Sets the block to what stands at `c` with `stride` bytes between rows (0: one row for all).
 [[gnu::target("amx-tile")]] void load_block(const float* c, int64_t stride) {
   const int64_t down = kTile * (stride / static_cast<int64_t>(sizeof(float)));
@@ -301,6 +422,7 @@ template <int count>
 }
 
 // A block at the edge of c goes through memory of its own.
+template <int Parts>
 [[gnu::target("amx-tile,amx-bf16")]] void multiply_edge(const char* left, const char* right,
                                                         int64_t blocks, int64_t rows, int64_t cols,
                                                         const float* bias, float* c, int64_t ldc,
@@ -315,29 +437,14 @@ template <int count>
   }
   store_before_tiles();
   load_block(own, kPanel * sizeof(float));
-  multiply_block(left, right, blocks, own, kPanel);
+  multiply_block<Parts>(left, right, blocks, own, kPanel);
   store_block(own, kPanel);
   store_before_tiles();
   for (int64_t r = 0; r < rows; ++r) std::copy_n(own + r * kPanel, cols, c + r * ldc);
 }
 
-}  // namespace
-
-size_t packed_bytes(int64_t outer, int64_t inner) {
-  return static_cast<size_t>(blocks_of(outer) * blocks_of(inner) * kBlockBytes);
-}
-
-bool pack_left(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
-               void* to) {
-  return pack(from, ld, stored, outer, inner, stored == Stored::by_inner, static_cast<char*>(to));
-}
-
-bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
-                void* to) {
-  return pack(from, ld, stored, outer, inner, stored == Stored::by_outer, static_cast<char*>(to));
-}
-
-[[gnu::target("amx-tile,amx-bf16")]] void multiply_packed(const void* left, const void* right,
+template <int Parts>
+[[gnu::target("amx-tile,amx-bf16")]] void multiply_panels(const char* a, const char* b,
                                                           int64_t rows, int64_t cols, int64_t inner,
                                                           const float* bias, float* c, int64_t ldc,
                                                           bool accumulate) {
@@ -345,17 +452,15 @@ bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int
   store_before_tiles();
   _tile_loadconfig(&configuration);
   const int64_t blocks = blocks_of(inner);
-  const char* const a = static_cast<const char*>(left);
-  const char* const b = static_cast<const char*>(right);
   for (int64_t col = 0; col < cols; col += kPanel) {
-    const char* const panel = b + col / kPanel * blocks * kBlockBytes;
+    const char* const panel = b + col / kPanel * blocks * kBlockBytes<Parts>;
     const float* const start = bias == nullptr ? nullptr : bias + col;
     for (int64_t row = 0; row < rows; row += kPanel) {
-      const char* const from = a + row / kPanel * blocks * kBlockBytes;
+      const char* const from = a + row / kPanel * blocks * kBlockBytes<Parts>;
       float* const to = c + row * ldc + col;
       if (rows - row < kPanel || cols - col < kPanel) {
-        multiply_edge(from, panel, blocks, std::min(kPanel, rows - row),
-                      std::min(kPanel, cols - col), start, to, ldc, accumulate);
+        multiply_edge<Parts>(from, panel, blocks, std::min(kPanel, rows - row),
+                             std::min(kPanel, cols - col), start, to, ldc, accumulate);
         continue;
       }
       if (accumulate) {
@@ -365,11 +470,47 @@ bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int
       } else {
         zero_block();
       }
-      multiply_block(from, panel, blocks, to + kPanel * ldc, ldc);
+      multiply_block<Parts>(from, panel, blocks, to + kPanel * ldc, ldc);
       store_block(to, ldc);
     }
   }
   _tile_release();
+}
+
+bool pack(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner, int parts,
+          bool transpose, void* to) {
+  char* const tiles = static_cast<char*>(to);
+  if (parts == 1) return pack<1>(from, ld, stored, outer, inner, transpose, tiles), true;
+  return pack<kExactParts>(from, ld, stored, outer, inner, transpose, tiles);
+}
+
+}  // namespace
+
+size_t packed_bytes(int64_t outer, int64_t inner, int parts) {
+  return static_cast<size_t>(blocks_of(outer) * blocks_of(inner) * parts * kPartBytes);
+}
+
+bool pack_left(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
+               int parts, void* to) {
+  return pack(from, ld, stored, outer, inner, parts, stored == Stored::by_inner, to);
+}
+
+bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
+                int parts, void* to) {
+  return pack(from, ld, stored, outer, inner, parts, stored == Stored::by_outer, to);
+}
+
+void pack_both(const float* from, int64_t ld, int64_t rows, int64_t cols, int parts, void* left,
+               void* right) {
+  const auto pack = parts == 1 ? pack_both<1> : pack_both<kExactParts>;
+  pack(from, ld, rows, cols, static_cast<char*>(left), static_cast<char*>(right));
+}
+
+void multiply_packed(const void* left, const void* right, int64_t rows, int64_t cols, int64_t inner,
+                     int parts, const float* bias, float* c, int64_t ldc, bool accumulate) {
+  const auto multiply = parts == 1 ? multiply_panels<1> : multiply_panels<kExactParts>;
+  multiply(static_cast<const char*>(left), static_cast<const char*>(right), rows, cols, inner, bias,
+           c, ldc, accumulate);
 }
 
 }  // namespace rapt::kernels::x86

@@ -11,6 +11,9 @@
 // Tiles take what is below the normal range (2^-126) as zero. Where a number is infinite or NaN the
 // parts cannot say what f32 would; packing reports it, and the caller multiplies another way.
 //
+// An operand may also be of one part, its numbers rounded to bf16: then both are, and one product
+// is computed.
+//
 // Operands are packed first. A panel is 32 rows of the left operand or 32 columns of the right one,
 // cut into blocks of 32 of the inner size; both are filled up with zeros.
 #pragma once
@@ -22,23 +25,31 @@ namespace rapt::kernels::x86 {
 
 inline constexpr int64_t kPanel = 32;  // also the inner size of a block
 
-// Bytes of a packed operand with `outer` rows (or columns) and `inner` numbers in each.
-size_t packed_bytes(int64_t outer, int64_t inner);
+inline constexpr int kExactParts = 3;  // that make an f32
+
+// Bytes of a packed operand with `outer` rows (or columns) and `inner` numbers in each, each of
+// `parts` (1 or kExactParts).
+size_t packed_bytes(int64_t outer, int64_t inner, int parts);
 
 // How an operand is stored: by its rows (columns, for the right one), or by its inner index.
 enum class Stored { by_outer, by_inner };
 
 // Packs the left operand (outer, inner) or the right operand (inner, outer) from f32 with `ld`
-// elements from one stored row to the next. False if a number is infinite, NaN, or within a bf16
-// rounding of infinity. `to` is aligned to 64 bytes.
+// elements from one stored row to the next. False if a number is to have three parts and is
+// infinite, NaN, or within a bf16 rounding of infinity. `to` is aligned to 64 bytes.
 bool pack_left(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
-               void* to);
+               int parts, void* to);
 bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
-                void* to);
+                int parts, void* to);
 
-// c (rows, cols) = left right + bias (cols, or null), or c += left right; `inner` as both were
-// packed with.
+// The matrix (rows, cols) as a left operand with cols as its inner size, and as a right one with
+// rows. Its numbers all have parts.
+void pack_both(const float* from, int64_t ld, int64_t rows, int64_t cols, int parts, void* left,
+               void* right);
+
+// c (rows, cols) = left right + bias (cols, or null), or c += left right; `inner` and `parts` as
+// both were packed with.
 void multiply_packed(const void* left, const void* right, int64_t rows, int64_t cols, int64_t inner,
-                     const float* bias, float* c, int64_t ldc, bool accumulate);
+                     int parts, const float* bias, float* c, int64_t ldc, bool accumulate);
 
 }  // namespace rapt::kernels::x86
