@@ -244,9 +244,14 @@ class ForwardPiece {
 
   static T largest(const Tile& tile, const T* row) {
     const hn::ScalableTag<T> d;
-    auto most = hn::LoadU(d, row + tile.from);
-    for (int64_t j = tile.from + kLanes<T>; j < tile.to; j += kLanes<T>)
+    auto most = hn::LoadU(d, row + tile.from), other = most;  // two chains
+    int64_t j = tile.from + kLanes<T>;
+    for (; j + kLanes<T> < tile.to; j += 2 * kLanes<T>) {
       most = hn::Max(most, hn::LoadU(d, row + j));
+      other = hn::Max(other, hn::LoadU(d, row + j + kLanes<T>));
+    }
+    if (j < tile.to) most = hn::Max(most, hn::LoadU(d, row + j));
+    most = hn::Max(most, other);
     return hn::GetLane(hn::MaxOfLanes(d, most));
   }
 

@@ -55,7 +55,7 @@ TileCut forward_cut(const AttentionArgs<T>& args) {
   cut.parts = parts_on_tiles(args);
   cut.query_tile = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 28 : 56;
   if (cut.parts > 0) {
-    const int64_t wanted = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 64 : 128;
+    const int64_t wanted = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 32 : 128;
     cut.query_tile = next_multiple(wanted, x86::kPanel);
   }
   // About 1120 rows share a transposed key tile, or 280 where that would leave few pieces.

@@ -38,11 +38,37 @@ struct Split {
   return s;
 }
 
-// Sixteen words of two bf16 numbers for each part.
+// The upper halves of both: of `a` as the lower half.
+[[gnu::target("avx512f,avx512bw"), gnu::always_inline]] inline __m512i merged(__m512i a,
+                                                                              __m512i b) {
+  return _mm512_mask_mov_epi16(_mm512_srli_epi32(a, 16), 0xAAAAAAAAu, b);
+}
+
+// Sixteen words of two bf16 numbers for each part. A word has the numbers k and k + 16 of a block's
+// inner index: the order is any, as long as it is that of both operands.
 template <int Parts>
 struct Words {
   __m512i part[Parts];
 };
+
+// The words of two times 16 numbers, the upper halves of both.
+template <int Parts>
+[[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline Words<Parts> words_of(
+    __m512 first, __m512 second, __m512& bad) {
+  Words<Parts> w;
+  if constexpr (Parts == 1) {
+    // Sixteen of each, to pairs.
+    alignas(64) static constexpr uint16_t kPairs[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    w.part[0] = _mm512_permutexvar_epi16(_mm512_load_si512(kPairs),
+                                         (__m512i)_mm512_cvtne2ps_pbh(second, first));
+  } else {
+    const Split a = split(first, bad), b = split(second, bad);
+    for (int p = 0; p < Parts; ++p) w.part[p] = merged(a.part[p], b.part[p]);
+  }
+  return w;
+}
 
 // Asks for what stands `distance` numbers on, as far as there is anything.
 [[gnu::always_inline]] inline void prefetch(const float* from, int64_t distance) {
@@ -51,15 +77,6 @@ struct Words {
   _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
 }
 
-// Odd halves of two vectors: their upper 16 bits.
-alignas(64) constexpr uint16_t kOdd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
-                                           23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
-                                           45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-// Sixteen of each of two rows, the upper row's first, to pairs.
-alignas(64) constexpr uint16_t kPairs[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                             21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                             11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-
 // The words of 32 numbers that lie side by side.
 template <int Parts>
 [[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline Words<Parts> words_along(
@@ -67,39 +84,26 @@ template <int Parts>
   prefetch(from, kPanel * ld);
   prefetch(from + kTile, kPanel * ld);
   const auto mask = static_cast<uint32_t>((uint64_t{1} << count) - 1);
-  const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
-               high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + kTile);
-  Words<Parts> w;
-  if constexpr (Parts == 1) {
-    w.part[0] = (__m512i)_mm512_cvtne2ps_pbh(high, low);
-  } else {
-    const __m512i odd = _mm512_load_si512(kOdd);
-    const Split a = split(low, bad), b = split(high, bad);
-    for (int p = 0; p < Parts; ++p)
-      w.part[p] = _mm512_permutex2var_epi16(a.part[p], odd, b.part[p]);
-  }
-  return w;
+  return words_of<Parts>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
+                         _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + kTile),
+                         bad);
 }
 
-// The words of 16 numbers and of those below them in the next stored row (zeros without one).
+// The words of 16 numbers and of those 16 stored rows below; `rows` are there.
 template <int Parts>
 [[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline Words<Parts> words_across(
     const float* from, int64_t ld, int64_t rows, __mmask16 mask, __m512& bad) {
   prefetch(from, kPanel * ld);
-  prefetch(from, (kPanel + 1) * ld);
-  const __m512 upper = _mm512_maskz_loadu_ps(rows > 0 ? mask : __mmask16{0}, from),
-               lower = _mm512_maskz_loadu_ps(rows > 1 ? mask : __mmask16{0}, from + ld);
-  Words<Parts> w;
-  if constexpr (Parts == 1) {
-    w.part[0] = _mm512_permutexvar_epi16(_mm512_load_si512(kPairs),
-                                         (__m512i)_mm512_cvtne2ps_pbh(lower, upper));
-  } else {
-    const Split a = split(upper, bad), b = split(lower, bad);
-    for (int p = 0; p < Parts; ++p) {
-      w.part[p] = _mm512_mask_mov_epi16(_mm512_srli_epi32(a.part[p], 16), 0xAAAAAAAAu, b.part[p]);
-    }
-  }
-  return w;
+  prefetch(from, (kPanel + kTile) * ld);
+  return words_of<Parts>(
+      _mm512_maskz_loadu_ps(rows > 0 ? mask : __mmask16{0}, from),
+      _mm512_maskz_loadu_ps(rows > kTile ? mask : __mmask16{0}, from + kTile * ld), bad);
+}
+
+template <int Parts>
+[[gnu::target("avx512f"), gnu::always_inline]] inline void store(const Words<Parts>& words,
+                                                                 char* to) {
+  for (int p = 0; p < Parts; ++p) _mm512_store_si512(to + p * kPartBytes, words.part[p]);
 }
 
 // Stores the transpose of a tile of 16 x 16 words.
@@ -145,16 +149,14 @@ template <int Parts>
   for (int64_t i = 0; i < kTile; ++i) {
     Words<Parts> w;
     if (stored == Stored::by_inner) {
-      w = words_across<Parts>(from + 2 * i * ld, ld, inner - 2 * i, mask, bad);
+      w = words_across<Parts>(from + i * ld, ld, inner - i, mask, bad);
     } else {
       w = words_along<Parts>(i < outer ? from + i * ld : from, ld, i < outer ? inner : 0, bad);
     }
-    for (int p = 0; p < Parts; ++p) {
-      if (transpose) {
-        words[p][i] = w.part[p];
-      } else {
-        _mm512_store_si512(to + p * kPartBytes + 64 * i, w.part[p]);
-      }
+    if (transpose) {
+      for (int p = 0; p < Parts; ++p) words[p][i] = w.part[p];
+    } else {
+      store(w, to + 64 * i);
     }
   }
   if (!transpose) return;
@@ -210,35 +212,27 @@ template <int Parts>
   const auto mask = whole ? ~uint32_t{0} : static_cast<uint32_t>((uint64_t{1} << cols) - 1);
   __m512 bad = _mm512_setzero_ps();  // of no interest
   for (int64_t i = 0; i < kTile; ++i) {
-    __m512 x[2][2];  // [row][half]
+    __m512 x[2][2];  // [rows i and i + 16][halves of 16 columns]
     for (int64_t r = 0; r < 2; ++r) {
-      const bool there = whole || 2 * i + r < rows;
-      const float* const row = there ? from + (2 * i + r) * ld : from;
+      const bool there = whole || i + r * kTile < rows;
+      const float* const row = there ? from + (i + r * kTile) * ld : from;
       const uint32_t lanes = there ? mask : 0;
       x[r][0] = _mm512_maskz_loadu_ps(static_cast<__mmask16>(lanes), row);
       x[r][1] = _mm512_maskz_loadu_ps(static_cast<__mmask16>(lanes >> 16), row + kTile);
     }
-    char* const along = left + 2 * i / kTile * kTileBytes + 2 * i % kTile * 64;
-    char* const across = right + 64 * i;
     if constexpr (Parts == 1) {
-      const __m512i pairs = _mm512_load_si512(kPairs);
-      for (int k = 0; k < 2; ++k) {
-        _mm512_store_si512(along + 64 * k, (__m512i)_mm512_cvtne2ps_pbh(x[k][1], x[k][0]));
-        _mm512_store_si512(
-            across + k * kTileBytes,
-            _mm512_permutexvar_epi16(pairs, (__m512i)_mm512_cvtne2ps_pbh(x[1][k], x[0][k])));
+      for (int64_t k = 0; k < 2; ++k) {
+        store(words_of<1>(x[k][0], x[k][1], bad), left + k * kTileBytes + 64 * i);
+        store(words_of<1>(x[0][k], x[1][k], bad), right + k * kTileBytes + 64 * i);
       }
     } else {
-      const __m512i odd = _mm512_load_si512(kOdd);
       const Split s[2][2] = {{split(x[0][0], bad), split(x[0][1], bad)},
                              {split(x[1][0], bad), split(x[1][1], bad)}};
       for (int p = 0; p < Parts; ++p) {
-        for (int k = 0; k < 2; ++k) {
-          _mm512_store_si512(along + p * kPartBytes + 64 * k,
-                             _mm512_permutex2var_epi16(s[k][0].part[p], odd, s[k][1].part[p]));
-          _mm512_store_si512(across + p * kPartBytes + k * kTileBytes,
-                             _mm512_mask_mov_epi16(_mm512_srli_epi32(s[0][k].part[p], 16),
-                                                   0xAAAAAAAAu, s[1][k].part[p]));
+        for (int64_t k = 0; k < 2; ++k) {
+          const int64_t at = p * kPartBytes + k * kTileBytes + 64 * i;
+          _mm512_store_si512(left + at, merged(s[k][0].part[p], s[k][1].part[p]));
+          _mm512_store_si512(right + at, merged(s[0][k].part[p], s[1][k].part[p]));
         }
       }
     }
