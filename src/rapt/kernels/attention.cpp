@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "rapt/base/check.h"
 #include "rapt/base/memory.h"
@@ -16,18 +17,47 @@
 // After foreach_target.
 #include "rapt/kernels/attention_bf16-inl.h"
 #include "rapt/kernels/attention_forward-inl.h"
+#include "rapt/kernels/attention_forward_tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 
+// Where the two ways to compute a piece have their arrays: side by side, since one call may need
+// both.
+template <class T>
+struct PieceScratch {
+  PieceScratch(Carver& carver, const AttentionArgs<T>& args, const TileCut& cut)
+      : plain(carver, args, cut) {}
+  ForwardScratch<T> plain;
+};
+template <>
+struct PieceScratch<float> {
+  PieceScratch(Carver& carver, const AttentionArgs<float>& args, const TileCut& cut)
+      : plain(carver, args, cut), tiles(carver, args, cut) {}
+  ForwardScratch<float> plain;
+  ForwardTileScratch tiles;
+};
+
+template <class T>
+void run_piece(const AttentionArgs<T>& args, const TileCut& cut, const ForwardItem& item,
+               const PieceScratch<T>& scratch, T* out, const HeadStrides& out_at,
+               SoftmaxSum<T>* sums) {
+  if constexpr (std::is_same_v<T, float>) {
+    const size_t b = static_cast<size_t>(item.b);
+    if (cut.parts > 0 && splits_sentence(args.queries[b], args.keys[b]) &&
+        TiledForwardPiece(args, cut, item, scratch.tiles, out, out_at, sums).run()) {
+      return;
+    }
+  }
+  ForwardPiece<T>(args, cut, item, scratch.plain, out, out_at, sums).run();
+}
+
 template <class T>
 void run_items(const AttentionArgs<T>& args, const TileCut& cut, const ForwardPlan& plan,
                Range items, T* out, const HeadStrides& out_at, SoftmaxSum<T>* sums) {
-  const auto scratch = scratch_of_thread<ForwardScratch<T>>(kWorkSlot, args, cut);
-  for (int64_t i = items.begin; i < items.end; ++i) {
-    const ForwardItem item = plan.item(i);
-    ForwardPiece<T>(args, cut, item, scratch, out, out_at, sums).run();
-  }
+  const auto scratch = scratch_of_thread<PieceScratch<T>>(kWorkSlot, args, cut);
+  for (int64_t i = items.begin; i < items.end; ++i)
+    run_piece(args, cut, plan.item(i), scratch, out, out_at, sums);
 }
 
 void forward_f32(const AttentionArgs<float>& args, const TileCut& cut, const ForwardPlan& plan,
@@ -42,13 +72,13 @@ void forward_bf16(const AttentionArgs<bf16>& args, const TileCut& cut, const For
                   Range items, bf16* out, const HeadStrides& out_at, SoftmaxSum<float>* sums) {
   const auto heads = scratch_of_thread<WideHeads>(kWideSlot, args, false);
   const AttentionArgs<float> wide = heads.args(args);
-  const auto scratch = scratch_of_thread<ForwardScratch<float>>(kWorkSlot, wide, cut);
+  const auto scratch = scratch_of_thread<PieceScratch<float>>(kWorkSlot, wide, cut);
   for (int64_t i = items.begin; i < items.end; ++i) {
     const ForwardItem item = plan.item(i);
     const Segment& queries = args.queries[static_cast<size_t>(item.b)];
     heads.read_keys(args, item.b, args.key_head(item.h));
     heads.q.read(args.q, args.q_at, queries, item.h, item.queries);
-    ForwardPiece<float>(wide, cut, item, scratch, heads.out.data, heads.out.at(), sums).run();
+    run_piece(wide, cut, item, scratch, heads.out.data, heads.out.at(), sums);
     heads.out.write(out, out_at, queries, item.h, item.queries, false);
   }
 }

@@ -2,9 +2,10 @@
 // sentence, in f32 or from numbers that bf16 can hold. The formulas are those of
 // attention_backward-inl.h.
 //
-// Blocks of a few key tiles outside, whose packed operands stay in the cache; query tiles inside.
-// The gradients of keys and values are summed transposed: so weights and their gradients are packed
-// as they stand.
+// Blocks of a few key tiles outside, whose packed operands stay in the cache; queries inside. The
+// gradients of keys and values are summed transposed: so weights and their gradients are packed as
+// they stand. While the tiles multiply for one tile of scores, another's become weights and
+// gradients.
 #if defined(RAPT_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RAPT_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_
 #undef RAPT_KERNELS_ATTENTION_BACKWARD_TILES_INL_H_
@@ -16,6 +17,7 @@
 
 #include "rapt/kernels/attention_gradient-inl.h"
 #include "rapt/kernels/attention_plan.h"
+#include "rapt/kernels/x86/attention_tiles.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
@@ -27,47 +29,62 @@ struct PackedKeys {
   std::byte *keys, *values, *keys_inside;
 };
 
-struct TileScratch : RowScratch<float> {
-  TileScratch(Carver& carver, const AttentionArgs<float>& args, const TileCut& cut)
-      : RowScratch<float>(carver, args, cut) {
+// Of a tile of queries: they (scaled) and their outputs' gradients as rows, and both transposed.
+struct PackedQueries {
+  std::byte *queries, *queries_across, *d_out, *d_out_across;
+};
+
+// Of a tile of scores: they and the gradients of the weights, and what comes of them: as right
+// operands the weights and the scores' gradients, and these as a left one.
+struct SlopeScratch {
+  float *scores, *d_weights;
+  std::byte *weights, *d_scores_across, *d_scores;
+};
+
+struct TileScratch {
+  TileScratch(Carver& carver, const AttentionArgs<float>& args, const TileCut& cut) {
     if (cut.parts == 0) return;
     const auto packed = [&](int64_t outer, int64_t inner) {
       return carver.take<std::byte>(
           static_cast<int64_t>(x86::packed_bytes(outer, inner, cut.parts)));
     };
     for (PackedKeys& tile : keys) {
-      tile = {packed(cut.key_tile, args.Dk), packed(cut.key_tile, args.Dv),
-              packed(args.Dk, cut.key_tile)};
+      tile = {packed(kGradientKeys, args.Dk), packed(kGradientKeys, args.Dv),
+              packed(args.Dk, kGradientKeys)};
     }
-    queries = packed(cut.query_tile, args.Dk);
-    queries_across = packed(args.Dk, cut.query_tile);
-    d_out = packed(cut.query_tile, args.Dv);
-    d_out_across = packed(args.Dv, cut.query_tile);
-    packed_weights = packed(cut.key_tile, cut.query_tile);
-    packed_d_scores = packed(cut.query_tile, cut.key_tile);
+    for (PackedQueries& tile : queries) {
+      tile = {packed(kGradientQueries, args.Dk), packed(args.Dk, kGradientQueries),
+              packed(kGradientQueries, args.Dv), packed(args.Dv, kGradientQueries)};
+    }
+    for (SlopeScratch& tile : slopes) {
+      tile = {carver.take<float>(kGradientQueries * kScoreStride),
+              carver.take<float>(kGradientQueries * kScoreStride),
+              packed(kGradientKeys, kGradientQueries), packed(kGradientKeys, kGradientQueries),
+              packed(kGradientQueries, kGradientKeys)};
+    }
     key_width = next_multiple(args.Dk, kLanes<float>);
     value_width = next_multiple(args.Dv, kLanes<float>);
     dq = carver.take<float>(cut.most_queries * key_width);
     dk_across = carver.take<float>(key_width * kBlockStride);
     dv_across = carver.take<float>(value_width * kBlockStride);
-    sums = carver.take<float>(cut.key_tile * std::max(key_width, value_width));
+    sums = carver.take<float>(kGradientKeys * std::max(key_width, value_width));
+    copy = carver.take<float>(kGradientQueries * args.Dk);
+    keep = carver.take<uint32_t>(kGradientQueries * kGradientKeys / 32);
   }
 
   // Of two rows of a block's sums: off the multiples of 4096 bytes.
-  static constexpr int64_t kBlockStride = kKeyTilesOfBlock * kMaxKeyTile + 16;
+  static constexpr int64_t kBlockStride = kKeyTilesOfBlock * kGradientKeys + 16;
 
-  PackedKeys keys[kKeyTilesOfBlock];
-  std::byte* queries = nullptr;         // of a tile: as rows, scaled,
-  std::byte* queries_across = nullptr;  // and transposed,
-  std::byte* d_out = nullptr;           // and so their outputs' gradients
-  std::byte* d_out_across = nullptr;
-  std::byte* packed_weights = nullptr;   // of a tile as the right operand, of its d_scores too
-  std::byte* packed_d_scores = nullptr;  // and as the left one
+  PackedKeys keys[kKeyTilesOfBlock] = {};
+  PackedQueries queries[3] = {};  // as many tiles of queries may be under way
+  SlopeScratch slopes[2] = {};
   int64_t key_width = 0, value_width = 0;
   float* dq = nullptr;         // (all queries, key_width)
   float* dk_across = nullptr;  // (key_width, keys of a block)
   float* dv_across = nullptr;
   float* sums = nullptr;  // of the keys of a tile
+  float* copy = nullptr;
+  uint32_t* keep = nullptr;
 };
 
 class TiledBackwardHead : HeadRows<float> {
@@ -81,8 +98,9 @@ class TiledBackwardHead : HeadRows<float> {
   }
 
   TiledBackwardHead(const AttentionArgs<float>& args, const AttentionGrads<float>& grads,
-                    const TileCut& cut, int64_t b, int64_t h, const TileScratch& scratch)
-      : HeadRows<float>(args, grads, b, h, scratch),
+                    const TileCut& cut, int64_t b, int64_t h, const RowScratch<float>& rows,
+                    const TileScratch& scratch)
+      : HeadRows<float>(args, grads, b, h, rows),
         cut_(cut),
         scratch_(scratch),
         key_head_(args.key_head(h)) {}
@@ -92,7 +110,7 @@ class TiledBackwardHead : HeadRows<float> {
     for (int64_t i = 0; i < queries_.count; ++i) prepare(i);
     if (cut_.parts > 1 && !within_range()) return false;
     std::fill(scratch_.dq, scratch_.dq + queries_.count * scratch_.key_width, 0.0f);
-    const int64_t block = kKeyTilesOfBlock * cut_.key_tile;
+    constexpr int64_t block = kKeyTilesOfBlock * kGradientKeys;
     for (int64_t first = 0; first < keys_.count; first += block) {
       add_block({first, std::min(first + block, keys_.count)});
     }
@@ -146,7 +164,7 @@ class TiledBackwardHead : HeadRows<float> {
       return false;
     }
     for (int64_t i = 0; i < queries_.count; ++i) {
-      if (!std::isfinite(scratch_.share[i]) || !(std::abs(scratch_.delta[i]) < kMost)) return false;
+      if (!std::isfinite(rows_.share[i]) || !(std::abs(rows_.delta[i]) < kMost)) return false;
     }
     return true;
   }
@@ -168,21 +186,20 @@ class TiledBackwardHead : HeadRows<float> {
     pack(false, k, args_.k_at.row, by_inner, args_.Dk, rows, cut_.parts, to.keys_inside);
   }
 
-  void pack_rows_of(Range tile) const {
+  void pack_rows(Range tile, const PackedQueries& to) const {
     const int64_t rows = tile.end - tile.begin;
     const float* q = args_.q + args_.q_at.at(queries_, h_, tile.begin);
     const float* d_out = d_out_ + tile.begin * grads_.d_out_at.row;
     using enum x86::Stored;
-    pack_queries(args_, queries_, h_, tile, cut_.parts, scratch_.weights, scratch_.queries);
-    pack(true, q, args_.q_at.row, by_inner, args_.Dk, rows, cut_.parts, scratch_.queries_across);
-    pack(true, d_out, grads_.d_out_at.row, by_outer, rows, args_.Dv, cut_.parts, scratch_.d_out);
-    pack(true, d_out, grads_.d_out_at.row, by_inner, args_.Dv, rows, cut_.parts,
-         scratch_.d_out_across);
+    pack_queries(args_, queries_, h_, tile, cut_.parts, scratch_.copy, to.queries);
+    pack(true, q, args_.q_at.row, by_inner, args_.Dk, rows, cut_.parts, to.queries_across);
+    pack(true, d_out, grads_.d_out_at.row, by_outer, rows, args_.Dv, cut_.parts, to.d_out);
+    pack(true, d_out, grads_.d_out_at.row, by_inner, args_.Dv, rows, cut_.parts, to.d_out_across);
   }
 
-  Range key_tile(Range block, int64_t i) const {
-    const int64_t first = block.begin + i * cut_.key_tile;
-    return {first, std::min(first + cut_.key_tile, block.end)};
+  static Range key_tile(Range block, int64_t i) {
+    const int64_t first = block.begin + i * kGradientKeys;
+    return {first, std::min(first + kGradientKeys, block.end)};
   }
 
   static void clear(float* across, int64_t rows, int64_t keys) {
@@ -192,67 +209,160 @@ class TiledBackwardHead : HeadRows<float> {
     }
   }
 
+  // What some queries see of a key tile.
+  struct Work {
+    Tile tile;
+    Seen seen;
+    Range keys;
+    int64_t column;  // of the block's sums, where the tile's keys begin
+    const PackedKeys* packed_keys;
+    const PackedQueries* packed_queries;
+    const SlopeScratch* at;
+  };
+
+  // Three tiles are under way: one is scored, the one before it is differentiated, and the one
+  // before that is multiplied into the gradients.
   void add_block(Range block) {
     clear(scratch_.dk_across, scratch_.key_width, block.end - block.begin);
     clear(scratch_.dv_across, scratch_.value_width, block.end - block.begin);
-    const int64_t tiles = pieces(block.end - block.begin, cut_.key_tile);
+    const int64_t tiles = pieces(block.end - block.begin, kGradientKeys);
     bool keys_packed[kKeyTilesOfBlock] = {};
-    for (int64_t part = 0; part < cut_.tiles(queries_.count); ++part) {
-      const Range rows = cut_.tile(queries_.count, part);
+    Work scored{}, done{};
+    int64_t count = 0, used = 0;  // of tiles of scores and of queries
+    for (int64_t first = 0; first < queries_.count; first += kGradientQueries) {
+      const Range rows{first, std::min(first + kGradientQueries, queries_.count)};
       bool rows_packed = false;
       for (int64_t i = 0; i < tiles; ++i) {
         const Range keys = key_tile(block, i);
-        Tile tile = make_tile(args_, b_, h_, rows, keys);
-        const Seen seen = seen_of(args_, tile);
-        if (seen == Seen::none) continue;
-        if (!rows_packed) pack_rows_of(rows);
+        Work work{make_tile(args_, b_, h_, rows, keys),
+                  Seen::none,
+                  keys,
+                  i * kGradientKeys,
+                  &scratch_.keys[i],
+                  &scratch_.queries[used % 3],
+                  &scratch_.slopes[count % 2]};
+        work.seen = seen_of(args_, work.tile);
+        if (work.seen == Seen::none) continue;
+        if (!rows_packed) pack_rows(rows, scratch_.queries[used % 3]);
         if (!keys_packed[i]) pack_keys(keys, scratch_.keys[i]);
         rows_packed = keys_packed[i] = true;
-        add_tile(tile, seen, scratch_.keys[i], keys, i * cut_.key_tile);
+        advance(&work, count > 0 ? &scored : nullptr, count > 1 ? &done : nullptr);
+        done = scored;
+        scored = work;
+        ++count;
       }
+      used += rows_packed ? 1 : 0;
+    }
+    if (count > 0) {
+      advance(nullptr, &scored, count > 1 ? &done : nullptr);
+      advance(nullptr, nullptr, &scored);
     }
     for (int64_t i = 0; i < tiles; ++i) {
       const Range keys = key_tile(block, i);
       finish({grads_.dk, grads_.dk_at, grads_.add_dk, keys_, key_head_, keys.begin, args_.Dk,
               scratch_.sums},
-             scratch_.dk_across + i * cut_.key_tile, keys.end - keys.begin);
+             scratch_.dk_across + i * kGradientKeys, keys.end - keys.begin);
       finish({grads_.dv, grads_.dv_at, grads_.add_dv, keys_, key_head_, keys.begin, args_.Dv,
               scratch_.sums},
-             scratch_.dv_across + i * cut_.key_tile, keys.end - keys.begin);
+             scratch_.dv_across + i * kGradientKeys, keys.end - keys.begin);
     }
   }
 
-  // `keys` of the block's sums begin at column `at`.
-  void add_tile(const Tile& tile, Seen seen, const PackedKeys& packed, Range keys, int64_t at) {
-    const int64_t rows = tile.rows(), columns = tile.to - tile.from;
-    float *const weights = scratch_.weights + tile.from, *const d_scores =
-                                                             scratch_.d_scores + tile.from;
-    using enum x86::Stored;
-    score_split(args_, tile, seen, scratch_.queries, packed.keys, cut_.parts, scratch_.weights,
-                scratch_.bias);
-    multiply_keys(scratch_.d_out, packed.values, args_.Dv, tile.from, rows, columns, cut_.parts,
-                  d_scores, kScoreStride);
-    for (int64_t i = 0; i < rows; ++i) differentiate_row(tile, i, slope_factor());
-    take_bias_gradient(tile);
-    if (grads_.dv != nullptr) {
-      pack(false, weights, kScoreStride, by_inner, columns, rows, cut_.parts,
-           scratch_.packed_weights);
-      x86::multiply_packed(scratch_.d_out_across, scratch_.packed_weights, args_.Dv, columns, rows,
-                           cut_.parts, nullptr, scratch_.dv_across + at + tile.from,
-                           TileScratch::kBlockStride, true);
+  void advance(const Work* next, const Work* scored, const Work* done) {
+    x86::PackedProduct products[5];
+    size_t count = 0;
+    if (done != nullptr) {
+      if (grads_.dv != nullptr) {
+        products[count++] = sum_over_queries(*done, done->packed_queries->d_out_across,
+                                             done->at->weights, args_.Dv, scratch_.dv_across);
+      }
+      if (grads_.dk != nullptr) {
+        products[count++] =
+            sum_over_queries(*done, done->packed_queries->queries_across, done->at->d_scores_across,
+                             args_.Dk, scratch_.dk_across);
+      }
+      if (grads_.dq != nullptr) products[count++] = sum_over_keys(*done);
     }
-    x86::pack_both(d_scores, kScoreStride, rows, columns, cut_.parts, scratch_.packed_d_scores,
-                   scratch_.packed_weights);
-    if (grads_.dk != nullptr) {
-      x86::multiply_packed(scratch_.queries_across, scratch_.packed_weights, args_.Dk, columns,
-                           rows, cut_.parts, nullptr, scratch_.dk_across + at + tile.from,
-                           TileScratch::kBlockStride, true);
+    if (next != nullptr) {
+      products[count++] = over_features(*next, next->packed_queries->queries,
+                                        next->packed_keys->keys, args_.Dk, next->at->scores);
+      products[count++] = over_features(*next, next->packed_queries->d_out,
+                                        next->packed_keys->values, args_.Dv, next->at->d_weights);
     }
-    if (grads_.dq != nullptr) {
-      multiply_inner(scratch_.packed_d_scores, packed.keys_inside, keys.end - keys.begin, tile.from,
-                     columns, rows, args_.Dk, cut_.parts,
-                     scratch_.dq + tile.queries.begin * scratch_.key_width, scratch_.key_width,
-                     true);
+    const std::span<const x86::PackedProduct> all(products, count);
+    if (scored == nullptr) {
+      x86::multiply(all, cut_.parts);
+    } else {
+      differentiate(*scored, all);
+    }
+  }
+
+  // Scores, and the gradients of the weights.
+  x86::PackedProduct over_features(const Work& work, const std::byte* left, const std::byte* right,
+                                   int64_t width, float* to) const {
+    const Tile& tile = work.tile;
+    return {.left = left,
+            .right = right + x86::packed_bytes(tile.from, width, cut_.parts),
+            .rows = next_multiple(tile.rows(), x86::kPanel),
+            .cols = next_multiple(tile.to - tile.from, x86::kPanel),
+            .inner = width,
+            .right_inner = width,
+            .c = to + tile.from,
+            .ldc = kScoreStride,
+            .accumulate = false};
+  }
+  x86::PackedProduct sum_over_queries(const Work& work, const std::byte* left,
+                                      const std::byte* right, int64_t width, float* across) const {
+    const Tile& tile = work.tile;
+    return {.left = left,
+            .right = right,
+            .rows = width,
+            .cols = tile.to - tile.from,
+            .inner = tile.rows(),
+            .right_inner = tile.rows(),
+            .c = across + work.column + tile.from,
+            .ldc = TileScratch::kBlockStride,
+            .accumulate = true};
+  }
+  x86::PackedProduct sum_over_keys(const Work& work) const {
+    const Tile& tile = work.tile;
+    return {.left = work.at->d_scores,
+            .right = work.packed_keys->keys_inside +
+                     x86::packed_bytes(x86::kPanel, tile.from, cut_.parts),
+            .rows = tile.rows(),
+            .cols = args_.Dk,
+            .inner = tile.to - tile.from,
+            .right_inner = work.keys.end - work.keys.begin,
+            .c = scratch_.dq + tile.queries.begin * scratch_.key_width,
+            .ldc = scratch_.key_width,
+            .accumulate = true};
+  }
+
+  // Scores become weights and their gradients those of the scores, beside the products.
+  void differentiate(const Work& work, std::span<const x86::PackedProduct> beside) const {
+    const Tile& tile = work.tile;
+    const int64_t first = tile.queries.begin;
+    finish_split(args_, tile, work.seen, cut_.parts, work.at->scores, rows_.bias);
+    const bool drops = dropout_.keep_bits(queries_, keys_, tile, scratch_.keep);
+    x86::multiply(beside, cut_.parts,
+                  x86::Slopes{.scores = work.at->scores + tile.from,
+                              .d_weights = work.at->d_weights + tile.from,
+                              .ld = kScoreStride,
+                              .rows = tile.rows(),
+                              .cols = tile.to - tile.from,
+                              .most = rows_.most + first,
+                              .share = rows_.share + first,
+                              .delta = rows_.delta + first,
+                              .keep = drops ? scratch_.keep : nullptr,
+                              .kept = static_cast<float>(1 / (1 - args_.dropout.probability)),
+                              .scale = static_cast<float>(args_.scale),
+                              .store = bias_gradient_,
+                              .weights = work.at->weights,
+                              .d_scores = work.at->d_scores,
+                              .d_scores_across = work.at->d_scores_across});
+    if (bias_gradient_) {
+      args_.bias->take_gradient(score_tile_of(tile), work.at->d_weights + tile.columns.begin,
+                                kScoreStride);
     }
   }
 

@@ -7,8 +7,6 @@
 #define RAPT_KERNELS_ATTENTION_FORWARD_INL_H_
 #endif
 
-#include <type_traits>
-
 #include "rapt/kernels/attention_plan.h"
 #include "rapt/kernels/attention_tile-inl.h"
 
@@ -19,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 struct ForwardScratch {
   ForwardScratch(Carver& carver, const AttentionArgs<T>& args, const TileCut& cut)
-      : tile_rows(next_multiple(cut.query_tile, x86::kPanel)),
+      : tile_rows(next_multiple(cut.query_tile, kLanes<T>)),
         keys(carver.take<T>(next_multiple(cut.key_tile, kPanel<T>) * args.Dk)),
         values(carver.take<T>(cut.key_tile * next_multiple(args.Dv, kLanes<T>))),
         scores(carver.take<T>(tile_rows * kScoreStride)),
@@ -30,17 +28,7 @@ struct ForwardScratch {
         before(carver.take<T>(tile_rows)),
         after(carver.take<T>(tile_rows)),
         tile_total(carver.take<T>(tile_rows)),
-        words(carver.take<uint32_t>(kScoreStride + 128)) {
-    if (cut.parts == 0) return;
-    const auto packed = [&](int64_t outer, int64_t inner) {
-      return carver.take<std::byte>(
-          static_cast<int64_t>(x86::packed_bytes(outer, inner, cut.parts)));
-    };
-    packed_queries = packed(kMostParts * tile_rows, args.Dk);
-    packed_keys = packed(cut.key_tile, args.Dk);
-    packed_values = packed(args.Dv, cut.key_tile);
-    packed_weights = packed(tile_rows, cut.key_tile);
-  }
+        words(carver.take<uint32_t>(kScoreStride + 128)) {}
 
   int64_t tile_rows;  // the queries of a tile in whole vectors and blocks
   T* keys;            // a key tile, transposed
@@ -54,11 +42,6 @@ struct ForwardScratch {
   T* after;       // the factor that makes a sum the output,
   T* tile_total;  // and the sum of its weights in this tile
   uint32_t* words;
-  // Operands of bf16 tiles, where there are such.
-  std::byte* packed_queries = nullptr;
-  std::byte* packed_keys = nullptr;
-  std::byte* packed_values = nullptr;
-  std::byte* packed_weights = nullptr;
 };
 
 // A piece of the queries of one sentence and head, in parts that each fill a tile. Sums of weighted
@@ -91,23 +74,6 @@ class ForwardPiece {
   }
 
   void run() {
-    split_ = cut_.parts > 0 && splits_sentence(queries_, keys_);
-    attend();
-    if (whole_) return;
-    split_ = false;  // a number that has no parts: infinity and NaN go their way in f32
-    for (int64_t i = 0; i < count_; ++i) parts_[i].started = parts_[i].finished = false;
-    attend();
-  }
-
- private:
-  void attend() {
-    if constexpr (std::is_same_v<T, float>) {
-      for (int64_t i = 0; split_ && i < count_; ++i) {
-        whole_ = pack_queries(args_, queries_, item_.h, parts_[i].queries, cut_.parts,
-                              scratch_.scores, packed_queries(i)) &&
-                 whole_;
-      }
-    }
     std::fill(scratch_.most, scratch_.most + count_ * scratch_.tile_rows,
               -std::numeric_limits<T>::infinity());
     std::fill(scratch_.total, scratch_.total + count_ * scratch_.tile_rows, T(0));
@@ -121,11 +87,7 @@ class ForwardPiece {
     }
   }
 
-  std::byte* packed_queries(int64_t part) const {
-    return scratch_.packed_queries +
-           static_cast<int64_t>(x86::packed_bytes(part * scratch_.tile_rows, args_.Dk, cut_.parts));
-  }
-
+ private:
   struct Part {
     Range queries;     // counted in their sentence
     int64_t last_key;  // that some of them may see by position; one past it
@@ -136,18 +98,6 @@ class ForwardPiece {
 
   void pack(Range tile, Right<T>& keys, Right<T>& values) {
     const int64_t rows = tile.end - tile.begin, head = args_.key_head(item_.h);
-    if constexpr (std::is_same_v<T, float>) {
-      if (split_) {
-        const float* k = args_.k + args_.k_at.at(keys_, head, tile.begin);
-        const float* v = args_.v + args_.v_at.at(keys_, head, tile.begin);
-        const bool all_k = x86::pack_right(k, args_.k_at.row, x86::Stored::by_outer, rows, args_.Dk,
-                                           cut_.parts, scratch_.packed_keys);
-        const bool all_v = x86::pack_right(v, args_.v_at.row, x86::Stored::by_inner, args_.Dv, rows,
-                                           cut_.parts, scratch_.packed_values);
-        whole_ = whole_ && all_k && all_v;
-        return;
-      }
-    }
     const T scale = static_cast<T>(args_.scale * std::numbers::log2e);
     const bool copy = item_.queries.end - item_.queries.begin > kCopyFrom;
     keys = pack_transposed(args_.k + args_.k_at.at(keys_, head, tile.begin), args_.k_at.row, rows,
@@ -166,10 +116,6 @@ class ForwardPiece {
       if (seen == Seen::none) continue;
       if (!packed) pack(tile, keys, values);
       packed = true;
-      if (split_) {
-        add_split(scores, seen, tile, i);
-        continue;
-      }
       score_tile(args_, scores, seen, keys, scratch_.scores, scratch_.bias);
       weigh(scores, part);
       const bool last = part.last_key <= tile.end;
@@ -180,37 +126,6 @@ class ForwardPiece {
                Result<T>{out_ + part.queries.begin * ldo_, ldo_, part.started, scratch_.before,
                          last ? scratch_.after : nullptr});
       part.started = true;
-    }
-  }
-
-  // The same on bf16 tiles.
-  void add_split(const Tile& tile, Seen seen, Range keys, int64_t index) {
-    if constexpr (std::is_same_v<T, float>) {
-      Part& part = parts_[index];
-      const int64_t columns = tile.to - tile.from;
-      score_split(args_, tile, seen, packed_queries(index), scratch_.packed_keys, cut_.parts,
-                  scratch_.scores, scratch_.bias);
-      weigh(tile, part);
-      if (part.started) scale_rows(part.queries, scratch_.before);
-      whole_ = x86::pack_left(scratch_.scores + tile.from, kScoreStride, x86::Stored::by_outer,
-                              tile.rows(), columns, cut_.parts, scratch_.packed_weights) &&
-               whole_;
-      multiply_inner(scratch_.packed_weights, scratch_.packed_values, keys.end - keys.begin,
-                     tile.from, columns, tile.rows(), args_.Dv, cut_.parts,
-                     out_ + part.queries.begin * ldo_, ldo_, part.started);
-      part.started = true;
-      if (part.last_key > keys.end) return;
-      finish(part);
-      scale_rows(part.queries, scratch_.after);
-    }
-  }
-
-  // Rows of the output times a factor each.
-  void scale_rows(Range rows, const T* factors) const {
-    for (int64_t i = rows.begin; i < rows.end; ++i) {
-      const T factor = factors[i - rows.begin];
-      T* out = out_ + i * ldo_;
-      for (int64_t c = 0; factor != 1 && c < args_.Dv; ++c) out[c] *= factor;
     }
   }
 
@@ -244,14 +159,9 @@ class ForwardPiece {
 
   static T largest(const Tile& tile, const T* row) {
     const hn::ScalableTag<T> d;
-    auto most = hn::LoadU(d, row + tile.from), other = most;  // two chains
-    int64_t j = tile.from + kLanes<T>;
-    for (; j + kLanes<T> < tile.to; j += 2 * kLanes<T>) {
+    auto most = hn::LoadU(d, row + tile.from);
+    for (int64_t j = tile.from + kLanes<T>; j < tile.to; j += kLanes<T>)
       most = hn::Max(most, hn::LoadU(d, row + j));
-      other = hn::Max(other, hn::LoadU(d, row + j + kLanes<T>));
-    }
-    if (j < tile.to) most = hn::Max(most, hn::LoadU(d, row + j));
-    most = hn::Max(most, other);
     return hn::GetLane(hn::MaxOfLanes(d, most));
   }
 
@@ -308,8 +218,6 @@ class ForwardPiece {
   const int64_t ldo_;
   SoftmaxSum<T>* const sums_;  // of the sentence's first query
   Part parts_[kMostParts];
-  bool split_ = false;  // on bf16 tiles,
-  bool whole_ = true;   // whose numbers all had parts so far
 };
 
 }  // namespace rapt::kernels::HWY_NAMESPACE

@@ -43,7 +43,7 @@ void differentiate_head(const AttentionArgs<T>& args, const AttentionGrads<T>& g
                         const TileCut& cut, int64_t b, int64_t h, const HeadScratch<T>& scratch) {
   if constexpr (std::is_same_v<T, float>) {
     if (TiledBackwardHead::takes(args, grads, cut, b) &&
-        TiledBackwardHead(args, grads, cut, b, h, scratch.tiles).run()) {
+        TiledBackwardHead(args, grads, cut, b, h, scratch.plain, scratch.tiles).run()) {
       return;
     }
   }

@@ -18,13 +18,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 struct RowScratch {
   RowScratch(Carver& carver, const AttentionArgs<T>& args, const TileCut& cut)
-      : weights(carver.take<T>(next_multiple(cut.query_tile, x86::kPanel) * kScoreStride)),
-        d_scores(carver.take<T>(next_multiple(cut.query_tile, x86::kPanel) * kScoreStride)),
-        bias(carver.take<T>(args.bias == nullptr ? 0 : cut.query_tile * kScoreStride)),
-        most(carver.take<T>(cut.most_queries)),
-        share(carver.take<T>(cut.most_queries)),
-        delta(carver.take<T>(cut.most_queries)),
+      : weights(carver.take<T>(cut.query_tile * kScoreStride)),
+        d_scores(carver.take<T>(cut.query_tile * kScoreStride)),
+        bias(carver.take<T>(args.bias == nullptr ? 0 : most_rows(cut) * kScoreStride)),
+        most(carver.take<T>(next_multiple(cut.most_queries, x86::kPanel))),
+        share(carver.take<T>(next_multiple(cut.most_queries, x86::kPanel))),
+        delta(carver.take<T>(next_multiple(cut.most_queries, x86::kPanel))),
         words(carver.take<uint32_t>(kScoreStride + 128)) {}
+
+  static int64_t most_rows(const TileCut& cut) {
+    return cut.parts > 0 ? std::max(cut.query_tile, kGradientQueries) : cut.query_tile;
+  }
 
   T* weights;  // P M of a tile, and scale dS
   T* d_scores;
@@ -187,10 +191,8 @@ class HeadRows {
   const Segment& keys_;
   const RowScratch<T>& rows_;
   const T* const d_out_;  // of the sentence's first query
-
- private:
   const bool bias_gradient_;
-  DropoutOfHead dropout_;
+  const DropoutOfHead dropout_;
 };
 
 }  // namespace rapt::kernels::HWY_NAMESPACE

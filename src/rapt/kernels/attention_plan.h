@@ -14,12 +14,13 @@ namespace rapt::kernels {
 // From this many queries on, the rows of a key tile are copied side by side first.
 inline constexpr int64_t kCopyFrom = 64;
 
-// Tiles of queries in a piece of the forward pass, and the pieces that are enough for many threads.
-inline constexpr int64_t kMostParts = 40;
+// Tiles of queries in a piece of the forward pass, strips where it runs on bf16 tiles, and the
+// pieces that are enough for many threads.
+inline constexpr int64_t kMostParts = 40, kMostStrips = 35;
 inline constexpr int64_t kEnoughPieces = 64;
 
-// Key tiles that the backward on bf16 tiles keeps packed at a time.
-inline constexpr int64_t kKeyTilesOfBlock = 2;
+// The backward on bf16 tiles: keys of a tile, tiles that it keeps packed at a time, and queries.
+inline constexpr int64_t kGradientKeys = 128, kKeyTilesOfBlock = 4, kGradientQueries = 64;
 
 // Tiles of `query_tile` queries and `key_tile` keys; scratch is made for `most_queries` queries at
 // once.
@@ -27,12 +28,9 @@ struct TileCut {
   int64_t key_tile = 0, query_tile = 0, most_queries = 0;
   int parts = 0;  // of a number on bf16 tiles, where long sentences run; 0: nowhere
 
-  // Tile `i` of `count` queries: of about equal sizes, or whole ones where they are split.
+  // Tile `i` of `count` queries, of about equal sizes.
   int64_t tiles(int64_t count) const { return pieces(count, query_tile); }
-  Range tile(int64_t count, int64_t i) const {
-    if (parts == 0) return piece(count, tiles(count), i);
-    return {i * query_tile, std::min(count, (i + 1) * query_tile)};
-  }
+  Range tile(int64_t count, int64_t i) const { return piece(count, tiles(count), i); }
 };
 
 // Slots of thread_scratch(): of the thread that plans, and of each thread that works.
@@ -53,17 +51,16 @@ TileCut forward_cut(const AttentionArgs<T>& args) {
   TileCut cut;
   cut.key_tile = args.key_tile > 0 ? std::min(args.key_tile, kMaxKeyTile) : kMaxKeyTile;
   cut.parts = parts_on_tiles(args);
-  cut.query_tile = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 28 : 56;
-  if (cut.parts > 0) {
-    const int64_t wanted = args.query_tile > 0 ? args.query_tile : args.mask.causal ? 32 : 128;
-    cut.query_tile = next_multiple(wanted, x86::kPanel);
-  }
+  cut.query_tile = args.query_tile > 0 ? std::min<int64_t>(args.query_tile, 1120)
+                   : args.mask.causal  ? 28
+                                       : 56;
   // About 1120 rows share a transposed key tile, or 280 where that would leave few pieces.
   int64_t queries = 0;
   for (const Segment& sentence : args.queries) queries += sentence.count;
   const int64_t most =
       std::clamp<int64_t>(queries * args.H / kEnoughPieces, 280, 1120) / cut.query_tile;
   cut.most_queries = std::clamp<int64_t>(most, 1, kMostParts) * cut.query_tile;
+  static_assert(kMostStrips * x86::kPanel >= 1120);
   return cut;
 }
 

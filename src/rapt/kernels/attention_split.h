@@ -1,4 +1,4 @@
-// Attention's products on the bf16 tiles of x86/split_tiles.h: when, and with which operands.
+// When attention's products run on the bf16 tiles of x86/split_tiles.h.
 #pragma once
 
 #include <algorithm>
@@ -28,29 +28,6 @@ template <class T>
 int parts_on_tiles(const AttentionArgs<T>& args) {
   if (!args.split || active_isa() < Isa::amx || std::max(args.Dk, args.Dv) > kMaxKeyTile) return 0;
   return std::is_same_v<T, float> ? x86::kExactParts : std::is_same_v<T, bf16> ? 1 : 0;
-}
-
-// c (rows, cols) = left right, or c += it, over the inner numbers [first, first + count) of a right
-// operand that was packed with `inner` of them; `first` is a multiple of a block. `left` was packed
-// with `count`.
-inline void multiply_inner(const void* left, const std::byte* right, int64_t inner, int64_t first,
-                           int64_t count, int64_t rows, int64_t cols, int parts, float* c,
-                           int64_t ldc, bool add) {
-  for (int64_t col = 0; col < cols; col += x86::kPanel) {
-    const std::byte* const panel =
-        right + x86::packed_bytes(col, inner, parts) + x86::packed_bytes(x86::kPanel, first, parts);
-    x86::multiply_packed(left, panel, rows, std::min(x86::kPanel, cols - col), count, parts,
-                         nullptr, c + col, ldc, add);
-  }
-}
-
-// The same over keys: c (rows, cols) = left right, whole blocks of c, where `right` has the keys as
-// its columns and `first` of them (a multiple of a block) come before.
-inline void multiply_keys(const void* left, const std::byte* right, int64_t inner, int64_t first,
-                          int64_t rows, int64_t cols, int parts, float* c, int64_t ldc) {
-  x86::multiply_packed(left, right + x86::packed_bytes(first, inner, parts),
-                       next_multiple(rows, x86::kPanel), next_multiple(cols, x86::kPanel), inner,
-                       parts, nullptr, c, ldc, false);
 }
 
 }  // namespace rapt::kernels

@@ -248,11 +248,15 @@ template <class T>
 void finish_scores(const AttentionArgs<T>& args, const Tile& tile, Seen seen, T* scores, T* bias) {
   const Segment& queries = args.queries[static_cast<size_t>(tile.b)];
   if (args.bias != nullptr) add_bias(args, tile, scores, bias);
-  for (int64_t i = 0; i < tile.rows(); ++i) {
+  const auto columns_of = [&](int64_t i) {
     const Range row = keys_by_position(args.mask, queries, args.keys[static_cast<size_t>(tile.b)],
                                        tile.queries.begin + i);
-    hide_outside(scores + i * kScoreStride, tile.from, tile.to,
-                 intersect({row.begin - tile.first_key, row.end - tile.first_key}, tile.columns));
+    return intersect({row.begin - tile.first_key, row.end - tile.first_key}, tile.columns);
+  };
+  // Both ends rise from row to row.
+  if (columns_of(tile.rows() - 1).begin > tile.from || columns_of(0).end < tile.to) {
+    for (int64_t i = 0; i < tile.rows(); ++i)
+      hide_outside(scores + i * kScoreStride, tile.from, tile.to, columns_of(i));
   }
   if (seen == Seen::some) hide_by_matrices(args, tile, scores);
 }
@@ -284,12 +288,9 @@ inline bool pack_queries(const AttentionArgs<float>& args, const Segment& querie
   return x86::pack_left(copy, args.Dk, x86::Stored::by_outer, count, args.Dk, parts, to);
 }
 
-// The scores of a tile from packed queries and keys.
-inline void score_split(const AttentionArgs<float>& args, const Tile& tile, Seen seen,
-                        const std::byte* queries, const std::byte* keys, int parts, float* scores,
-                        float* bias) {
-  multiply_keys(queries, keys, args.Dk, tile.from, tile.rows(), tile.to - tile.from, parts,
-                scores + tile.from, kScoreStride);
+// Products of packed queries and keys become the scores of a tile.
+inline void finish_split(const AttentionArgs<float>& args, const Tile& tile, Seen seen, int parts,
+                         float* scores, float* bias) {
   if (parts == 1) {
     const hn::ScalableTag<float> d;
     const auto scale = hn::Set(d, static_cast<float>(args.scale * std::numbers::log2e));
@@ -317,6 +318,33 @@ class DropoutOfHead {
     on_ = true;
     key_ = philox_key_of_head(dropout.key, h);
     threshold_ = dropout_threshold(dropout.probability);
+  }
+
+  // Of a tile's columns from tile.from on: a bit each, whole words of 32 for a row. False if
+  // nothing is dropped.
+  bool keep_bits(const Segment& queries, const Segment& keys, const Tile& tile,
+                 uint32_t* bits) const {
+    if (!on_) return false;
+    const hn::ScalableTag<int32_t> d;  // as signed numbers, with the highest bit turned
+    const auto flip = hn::Set(d, std::numeric_limits<int32_t>::min());
+    const auto limit = hn::Set(d, static_cast<int32_t>(threshold_ ^ 0x80000000u));
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t i = 0; i < tile.rows(); ++i) {
+      const DropoutRow drop = row(queries, keys, tile, i);
+      for (int64_t j = tile.from; j < tile.to; j += 32) {
+        uint32_t dropped = 0;
+        for (int64_t k = 0; k < 32; k += lanes) {
+          uint8_t mask[8] = {};
+          const auto words = hn::LoadU(d, reinterpret_cast<const int32_t*>(drop.words) + j + k);
+          hn::StoreMaskBits(d, hn::Lt(hn::Xor(words, flip), limit), mask);
+          uint32_t some;
+          std::memcpy(&some, mask, sizeof some);
+          dropped |= some << k;
+        }
+        *bits++ = ~dropped;
+      }
+    }
+    return true;
   }
 
   DropoutRow row(const Segment& queries, const Segment& keys, const Tile& tile, int64_t row) const {

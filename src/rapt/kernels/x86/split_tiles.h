@@ -42,11 +42,6 @@ bool pack_left(const float* from, int64_t ld, Stored stored, int64_t outer, int6
 bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
                 int parts, void* to);
 
-// The matrix (rows, cols) as a left operand with cols as its inner size, and as a right one with
-// rows. Its numbers all have parts.
-void pack_both(const float* from, int64_t ld, int64_t rows, int64_t cols, int parts, void* left,
-               void* right);
-
 // c (rows, cols) = left right + bias (cols, or null), or c += left right; `inner` and `parts` as
 // both were packed with.
 void multiply_packed(const void* left, const void* right, int64_t rows, int64_t cols, int64_t inner,
