@@ -126,8 +126,10 @@ class HeadRows {
           dot(weights_row(grads_.weights, i), weights_row(grads_.d_weights, i), keys_.count);
       return;
     }
-    rows_.delta[i] = dot(grads_.out + grads_.out_at.at(queries_, h_, i),
-                         d_out_ + i * grads_.d_out_at.row, args_.Dv);
+    // Values without width have no memory.
+    rows_.delta[i] = d_out_ == nullptr ? T(0)
+                                       : dot(grads_.out + grads_.out_at.at(queries_, h_, i),
+                                             d_out_ + i * grads_.d_out_at.row, args_.Dv);
     // A query that saw nothing: all its weights are 2^(score - infinity) = 0.
     const SoftmaxSum<T> sum = grads_.sums[(queries_.row + i) * args_.H + h_];
     rows_.most[i] = sum.total == 0 ? std::numeric_limits<T>::infinity() : sum.most;
