@@ -19,7 +19,10 @@ namespace rapt::cli {
 namespace {
 
 struct Options {
-  std::string source, target, out;
+  data::PairFiles files;
+  std::string out, columns = "1,2";
+  int64_t subwords = 0;  // pieces of a joint model learnt from the text; 0: words
+  std::string source_tokenizer, target_tokenizer;
   std::string invalid_utf8 = "strict";
   train::Recipe recipe = train::small_recipe();
   int64_t layers = recipe.model.num_encoder_layers;
@@ -28,8 +31,8 @@ struct Options {
 };
 
 // The text is read twice, for its words and for its sentences.
-void require_files(const Options& options) {
-  for (const std::string& path : {options.source, options.target}) {
+void require_files(const data::PairFiles& files) {
+  for (const std::filesystem::path& path : {files.source, files.target, files.pairs}) {
     std::error_code ignored;
     const auto status = std::filesystem::status(path, ignored);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
@@ -37,19 +40,50 @@ void require_files(const Options& options) {
       fail(ErrorKind::data,
            "{}: expected a file, got a pipe or device; text is read twice, so write it to a file "
            "first",
-           path);
+           path.string());
     }
   }
+}
+
+// Either two files or one with columns; tokenizers from files for both sides, or none.
+void check_choices(Options& options) {
+  data::PairFiles& files = options.files;
+  if (!files.pairs.empty() && !(files.source.empty() && files.target.empty()))
+    fail(ErrorKind::usage,
+         "train: --pairs stands for --source and --target, give one or the others");
+  const auto digit = [](char c) { return c >= '1' && c <= '9'; };
+  const std::string& columns = options.columns;
+  if (columns.size() != 3 || !digit(columns[0]) || columns[1] != ',' || !digit(columns[2]))
+    fail(ErrorKind::usage, "--columns: expected two numbers from 1 to 9 such as 2,1, got {}",
+         columns);
+  files.source_column = columns[0] - '0';
+  files.target_column = columns[2] - '0';
+  if (options.source_tokenizer.empty() != options.target_tokenizer.empty())
+    fail(ErrorKind::usage,
+         "train: expected --source-tokenizer and --target-tokenizer together; the same file may "
+         "stand for both");
+  if (options.subwords > 0 && !options.source_tokenizer.empty())
+    fail(ErrorKind::usage, "train: --subwords and --source-tokenizer exclude each other");
+}
+
+data::PairVocabularies make_vocabularies(const Options& options, const text::LineOptions& lines,
+                                         uint64_t seed) {
+  if (!options.source_tokenizer.empty())
+    return {text::Subwords::read(options.source_tokenizer),
+            text::Subwords::read(options.target_tokenizer)};
+  if (options.subwords > 0)
+    return data::build_subwords(options.files, {.vocabulary = options.subwords, .seed = seed},
+                                lines);
+  return data::build_vocabularies(options.files, options.recipe.words, lines);
 }
 
 data::PairCorpus read_corpus(const Options& options, data::PairVocabularies& words) {
   const text::LineOptions lines{.invalid = options.invalid_utf8 == "replace"
                                                ? text::InvalidUtf8::replace
                                                : text::InvalidUtf8::refuse};
-  require_files(options);
-  words = data::build_vocabularies(options.source, options.target, options.recipe.words, lines);
-  return data::read_pairs(options.source, options.target, words.source, words.target,
-                          options.recipe.pairs(lines));
+  require_files(options.files);
+  words = make_vocabularies(options, lines, options.recipe.fit.seed);
+  return data::read_pairs(options.files, words.source, words.target, options.recipe.pairs(lines));
 }
 
 void describe(const data::PairCorpus& corpus, const data::PairVocabularies& words,
@@ -70,6 +104,7 @@ void describe(const data::PairCorpus& corpus, const data::PairVocabularies& word
 }
 
 int train(Options options, const Globals& globals) {
+  check_choices(options);
   train::Recipe& recipe = options.recipe;
   recipe.model.num_encoder_layers = recipe.model.num_decoder_layers = options.layers;
   recipe.model.dropout = recipe.model.position_dropout = options.dropout;
@@ -158,18 +193,43 @@ void add_learning_flags(CLI::App& verb, Options& options) {
       ->capture_default_str();
 }
 
+void add_text_flags(CLI::App& verb, Options& options) {
+  CLI::Option* source = verb.add_option("--source", options.files.source,
+                                        "Text to translate from, one sentence a line")
+                            ->type_name("FILE")
+                            ->required();
+  CLI::Option* target =
+      verb.add_option("--target", options.files.target, "The translations, line by line")
+          ->type_name("FILE")
+          ->required();
+  verb.add_option("--pairs", options.files.pairs,
+                  "Both in one file instead, with tabs between the columns, as Tatoeba's are")
+      ->type_name("FILE")
+      ->each([source, target](const std::string&) {
+        source->required(false);
+        target->required(false);
+      });
+  verb.add_option("--columns", options.columns, "Which columns of --pairs are source and target")
+      ->type_name("N,N")
+      ->capture_default_str();
+  verb.add_option("--subwords", options.subwords,
+                  "Learn subwords from both sides, N pieces at most, instead of words")
+      ->type_name("N")
+      ->check(whole(1, 1'000'000));
+  verb.add_option("--source-tokenizer", options.source_tokenizer,
+                  "A SentencePiece .model for the source, as rapt tokenize learns them")
+      ->type_name("FILE");
+  verb.add_option("--target-tokenizer", options.target_tokenizer, "The same for the target")
+      ->type_name("FILE");
+}
+
 }  // namespace
 
 void add_train(CLI::App& app, Globals& globals, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
-      "train", "Train a translator from two aligned text files, words as tokens");
-  verb->add_option("--source", options->source, "Text to translate from, one sentence a line")
-      ->type_name("FILE")
-      ->required();
-  verb->add_option("--target", options->target, "The translations, line by line")
-      ->type_name("FILE")
-      ->required();
+      "train", "Train a translator from two aligned text files, words or subwords as tokens");
+  add_text_flags(*verb, *options);
   verb->add_option("--out", options->out,
                    "The model folder to write; an old model is replaced at the end")
       ->type_name("DIR")
@@ -183,6 +243,7 @@ void add_train(CLI::App& app, Globals& globals, Action& action) {
   add_model_flags(*verb, *options);
   verb->footer(
       "The defaults are the preset small. Words are what stands between spaces and tabs.\n"
+      "Text packed by gzip is read unpacked.\n"
       "SIGINT and SIGTERM stop after the step; the model as it is then is written.\n"
       "Example:\n  rapt train --source train.en --target train.de --out model --epochs 20");
   verb->callback([options, &globals, &action] {

@@ -15,6 +15,7 @@ mark_as_advanced(RAPT_DNNL RAPT_DNNL_HEADERS)
 
 # Linked by name too: their Debian packages bring no files for CMake.
 find_library(RAPT_UTF8PROC utf8proc REQUIRED)
+find_library(RAPT_ZLIB z REQUIRED)
 find_library(RAPT_SENTENCEPIECE sentencepiece REQUIRED)
 find_path(RAPT_SENTENCEPIECE_HEADERS sentencepiece_trainer.h REQUIRED)
-mark_as_advanced(RAPT_UTF8PROC RAPT_SENTENCEPIECE RAPT_SENTENCEPIECE_HEADERS)
+mark_as_advanced(RAPT_UTF8PROC RAPT_ZLIB RAPT_SENTENCEPIECE RAPT_SENTENCEPIECE_HEADERS)

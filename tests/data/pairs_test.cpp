@@ -24,7 +24,8 @@ class Pairs : public ::testing::Test {
     std::ofstream(target_, std::ios::binary) << target;
   }
   PairCorpus read(const PairOptions& options = {}) {
-    return read_pairs(source_, target_, source_words_, target_words_, options);
+    return read_pairs({.source = source_, .target = target_}, source_words_, target_words_,
+                      options);
   }
   std::string refusal(const PairOptions& options = {}) {
     try {
@@ -130,11 +131,46 @@ TEST_F(Pairs, UnknownWordIsNamedWithFileAndLine) {
 
 TEST_F(Pairs, VocabulariesComeFromTheText) {
   write("b a\na\n", "y\ny z\n");
-  const PairVocabularies built = build_vocabularies(source_, target_);
-  EXPECT_EQ(built.source.find("a"), 4);
-  EXPECT_EQ(built.source.find("b"), 5);
-  EXPECT_EQ(built.target.find("y"), 4);
-  EXPECT_EQ(built.target.find("a"), std::nullopt);
+  const PairVocabularies built = build_vocabularies({.source = source_, .target = target_});
+  EXPECT_EQ(built.source.vocabulary()->find("a"), 4);
+  EXPECT_EQ(built.source.vocabulary()->find("b"), 5);
+  EXPECT_EQ(built.target.vocabulary()->find("y"), 4);
+  EXPECT_EQ(built.target.vocabulary()->find("a"), std::nullopt);
+}
+
+TEST_F(Pairs, ComeFromTheColumnsOfOneFile) {
+  write("x\ta b\tCC-BY: somebody\n\ny\t\tthanks\nz y\tc\t\tmore\n", "");
+  const PairFiles files = {.pairs = source_, .source_column = 2, .target_column = 1};
+  const PairCorpus corpus = read_pairs(files, source_words_, target_words_);
+  ASSERT_EQ(corpus.size(), 2);
+  EXPECT_EQ(corpus.empty_pairs, 2);
+  EXPECT_EQ(corpus.lines, (std::vector<uint64_t>{0, 3}));
+  EXPECT_EQ(ids_of(corpus.sources[0]), (Ids{0, 1}));
+  EXPECT_EQ(ids_of(corpus.targets[1]), (Ids{2, 1}));
+}
+
+TEST_F(Pairs, ALineThatLacksAColumnIsNamed) {
+  write("x\ta\nx a\n", "");
+  const std::string complaint =
+      testing::error_of([&] { read_pairs({.pairs = source_}, target_words_, source_words_); });
+  EXPECT_TRUE(holds(complaint, "a.txt:2: expected at least 2 columns")) << complaint;
+}
+
+TEST_F(Pairs, SubwordsAreLearntFromBothSides) {
+  std::string source, target;
+  for (int i = 0; i < 40; ++i) {
+    source += "the dog sleeps under the tree\n";
+    target += "der Hund schl\u00E4ft unter dem Baum\n";
+  }
+  write(source + "a\n\u3000\n", target + "\u3000\nb\n");
+  const PairFiles files = {.source = source_, .target = target_};
+  const PairVocabularies joint = build_subwords(files, {.vocabulary = 50});
+  ASSERT_NE(joint.source.subwords(), nullptr);
+  EXPECT_EQ(joint.source.subwords()->bytes(), joint.target.subwords()->bytes());
+  const PairCorpus corpus = read_pairs(files, joint.source, joint.target);
+  EXPECT_EQ(corpus.size(), 40);
+  EXPECT_EQ(corpus.empty_pairs, 2);  // the ideographic space is none of the text's
+  EXPECT_EQ(joint.target.decode(corpus.targets[0]), "der Hund schl\u00E4ft unter dem Baum");
 }
 
 TEST_F(Pairs, LinesOfOneMegabyteAreRead) {

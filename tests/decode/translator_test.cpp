@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <sstream>
+#include <tuple>
 
+#include "rapt/text/train_subwords.h"
 #include "tests/base/files.h"
 #include "tests/testing/translators.h"
 
@@ -197,6 +199,67 @@ TEST(AttentionsOf, HaveARowForEachTokenThatTheDecoderReads) {
   ASSERT_EQ(attentions.cross.size(), 2u);
   EXPECT_EQ(attentions.cross[1].shape(), (Shape{1, 3, 3, 3}));
   EXPECT_EQ(spellings(t.target, read), (std::vector<std::string>{"<s>", "x", "y"}));
+}
+
+// A translator whose tokens are the pieces of `source` and `target`.
+Translator with_subwords(const text::Subwords& source, const text::Subwords& target) {
+  Translator t;
+  models::EncoderDecoderConfig config = small_config("rapt");
+  config.src_vocab_size = source.size();
+  config.tgt_vocab_size = target.size();
+  config.unk_id = 3;
+  t.model = std::make_unique<models::EncoderDecoder>(make_model(config, DType::f32, 1));
+  t.source = source;
+  t.target = target;
+  return t;
+}
+
+text::Subwords learn(std::string_view line, int64_t vocabulary) {
+  int left = 30;
+  return text::train_subwords(
+      [&]() -> std::optional<std::string_view> {
+        if (left-- == 0) return std::nullopt;
+        return line;
+      },
+      {.vocabulary = vocabulary});
+}
+
+TEST(Translator, WithSubwordsComesBackFromItsFolder) {
+  const text::Subwords one = learn("the dog sleeps", 24),
+                       other = learn("der Hund schl\u00E4ft", 26);
+  const TemporaryFolder folder;
+  for (const auto& [source, target, files] :
+       std::vector<std::tuple<text::Subwords, text::Subwords, std::set<std::string>>>{
+           {one, other, {"source_subwords.model", "target_subwords.model"}},
+           {one, one, {"subwords.model"}}}) {
+    const Translator saved = with_subwords(source, target);
+    save_translator(saved, folder.path() / "model");  // over the one before
+    std::set<std::string> expected = files;
+    expected.insert({"config.json", "model.safetensors"});
+    EXPECT_EQ(names_in(folder.path() / "model"), expected);
+    const Translator loaded = load_translator(folder.path() / "model");
+    ASSERT_NE(loaded.source.subwords(), nullptr);
+    EXPECT_EQ(loaded.source.subwords()->bytes(), source.bytes());
+    EXPECT_EQ(loaded.target.subwords()->bytes(), target.bytes());
+    const std::string text = "the dog\n\n \u3000\n<s> \u4ECA\n";
+    const auto before = translations(saved, text), after = translations(loaded, text);
+    ASSERT_EQ(after.size(), 4u);
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(after[i].text, before[i].text);
+    EXPECT_EQ(after[1].text, "");
+    EXPECT_EQ(after[2].text, "");
+  }
+}
+
+TEST(Translator, R49_MorePiecesThanEmbeddingsAreRefused) {
+  const text::Subwords small = learn("the dog", 16), large = learn("the dog sleeps", 24);
+  ASSERT_LT(small.size(), large.size());
+  const TemporaryFolder folder;
+  save_translator(with_subwords(small, small), folder.path() / "model");
+  put_text(folder.path() / "model" / kJointSubwords, large.bytes());
+  const std::string complaint =
+      testing::error_of([&] { load_translator(folder.path() / "model"); });
+  EXPECT_NE(complaint.find(large.piece(small.size())), std::string::npos) << complaint;
+  EXPECT_NE(complaint.find("pieces"), std::string::npos) << complaint;
 }
 
 }  // namespace

@@ -189,5 +189,49 @@ TEST(LineReader, MissingFileAndFolderAreErrors) {
             std::string::npos);
 }
 
+// What Python's gzip.compress makes of "one\n", of "two\nthree", and of "one\r\ntwo\r\n" after a
+// byte-order mark.
+const std::string kPackedOne = std::string(
+    "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\xcf\x4b\xe5\x02\x00\x9f\xa8\x17\xf8\x04\x00\x00"
+    "\x00",
+    24);
+const std::string kPackedTwo = std::string(
+    "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x2b\x29\xcf\xe7\x2a\xc9\x28\x4a\x4d\x05\x00\x7c\x2e"
+    "\x51\xb1\x09\x00\x00\x00",
+    29);
+const std::string kPackedMarks = std::string(
+    "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x7b\xbf\x7b\x7f\x7e\x5e\x2a\x2f\x57\x49\x79\x3e\x2f"
+    "\x17\x00\x87\x37\xd2\x4f\x0d\x00\x00\x00",
+    33);
+
+Lines lines_of_file(const std::string& content) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "a.gz", std::ios::binary) << content;
+  LineReader reader(folder.path() / "a.gz");
+  Lines lines;
+  while (const auto line = reader.next()) lines.emplace_back(*line);
+  return lines;
+}
+
+TEST(LineReader, PackedFilesAreReadUnpacked) {
+  EXPECT_EQ(lines_of_file(kPackedOne), Lines{"one"});
+  EXPECT_EQ(lines_of_file(kPackedOne + kPackedTwo), (Lines{"one", "two", "three"}));
+  EXPECT_EQ(lines_of_file(kPackedMarks), (Lines{"one", "two"}));
+  EXPECT_EQ(lines_of_file("\x1F"), Lines{"\x1F"});  // half of the mark is text
+}
+
+TEST(LineReader, DamagedPackedFilesAreErrors) {
+  for (size_t cut = 2; cut < kPackedTwo.size(); ++cut)
+    EXPECT_NE(error_of([&] { lines_of_file(kPackedTwo.substr(0, cut)); }).find("reading fails"),
+              std::string::npos)
+        << cut;
+  for (const size_t at : {size_t{3}, size_t{12}, kPackedTwo.size() - 6}) {
+    std::string damaged = kPackedTwo;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0xFF);
+    error_of([&] { lines_of_file(damaged); });
+  }
+  error_of([&] { lines_of_file(kPackedOne + "rest"); });
+}
+
 }  // namespace
 }  // namespace rapt::text

@@ -319,6 +319,36 @@ TEST(TrainSubwords, WhatCannotBeLearntIsAnError) {
   EXPECT_NE(complaint({}, 0).find("no line"), std::string::npos);
 }
 
+TEST(TrainSubwords, AwkwardLinesDoNoHarm) {
+  for (const SubwordModel kind :
+       {SubwordModel::unigram, SubwordModel::bpe, SubwordModel::words, SubwordModel::characters}) {
+    Rng rng(9);
+    int left = 600;
+    std::string line;
+    const Subwords model = train_subwords(
+        [&]() -> std::optional<std::string_view> {
+          if (left-- == 0) return std::nullopt;
+          line = left % 2 == 0 ? random_text(rng) : sample_sentence(rng, 8);
+          return line;
+        },
+        {.vocabulary = 900, .model = kind, .character_coverage = 0.99, .byte_fallback = true});
+    EXPECT_GT(model.encode("the cat").size(), 0u);
+  }
+}
+
+TEST(TrainSubwords, ALineOfAMegabyteDoesNoHarm) {
+  std::string line;
+  while (line.size() < 999'000) line += "the cat sat. ";
+  int left = 20;
+  const Subwords model = train_subwords(
+      [&]() -> std::optional<std::string_view> {
+        if (left-- == 0) return std::nullopt;
+        return left == 10 ? std::string_view(line) : std::string_view("some dogs sleep");
+      },
+      {.vocabulary = 40, .model = SubwordModel::bpe});
+  EXPECT_EQ(model.decode(model.encode("the dogs sat.")), "the dogs sat.");
+}
+
 TEST(TrainSubwords, WhatReadingThrowsComesOut) {
   int line = 0;
   const auto failing = [&]() -> std::optional<std::string_view> {

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "rapt/text/lines.h"
-#include "rapt/text/vocabulary.h"
+#include "rapt/text/tokenizer.h"
+#include "rapt/text/train_subwords.h"
 
 namespace rapt::data {
 
@@ -53,29 +54,42 @@ struct PairOptions {
   text::LineOptions lines{};
 };
 
+// Where pairs are: in two aligned files, or in one with a pair a line and tabs between its columns,
+// of which others than the two are left alone (Tatoeba's third says whom to thank).
+struct PairFiles {
+  std::filesystem::path source{}, target{};
+  std::filesystem::path pairs{};                 // instead of both
+  int64_t source_column = 1, target_column = 2;  // of `pairs`, from 1
+
+  // The place of a line in messages, "train.de:7".
+  std::string source_place(int64_t line) const;
+  std::string target_place(int64_t line) const;
+};
+
 // Calls `each(source, target, line)` for every pair of lines, from 1. The views are valid during
-// the call. Throws Error (data): a missing file, bad text, and files of unequal length, naming the
-// first line that one of them lacks.
+// the call. Throws Error (data): a missing file, bad text, files of unequal length, naming the
+// first line that one of them lacks, and a line that lacks a column. Gives the number of invalid
+// UTF-8 sequences that were read as U+FFFD.
 using LinePair =
     std::function<void(std::string_view source, std::string_view target, int64_t line)>;
-void for_each_pair(const std::filesystem::path& source, const std::filesystem::path& target,
-                   const text::LineOptions& options, const LinePair& each);
+int64_t for_each_pair(const PairFiles& files, const text::LineOptions& options,
+                      const LinePair& each);
 
-// Reads two aligned files. A pair with an empty or blank side is left out as a whole. Throws Error
-// (data) as for_each_pair and Vocabulary::encode do, on a pair that is too long, and where no pair
-// is left.
-PairCorpus read_pairs(const std::filesystem::path& source, const std::filesystem::path& target,
-                      const text::Vocabulary& source_vocabulary,
-                      const text::Vocabulary& target_vocabulary, const PairOptions& options = {});
+// Reads pairs. One with an empty or blank side is left out as a whole. Throws Error (data) as
+// for_each_pair and Tokenizer::encode do, on a pair that is too long, and where no pair is left.
+PairCorpus read_pairs(const PairFiles& files, const text::Tokenizer& source,
+                      const text::Tokenizer& target, const PairOptions& options = {});
 
-// Vocabularies of the two sides, from the text itself. Throws as for_each_pair does.
+// Vocabularies of the two sides, from the text itself: of words, or one of subwords for both.
+// Throw as for_each_pair, WordCounter::build and train_subwords do.
 struct PairVocabularies {
-  text::Vocabulary source;
-  text::Vocabulary target;
+  text::Tokenizer source;
+  text::Tokenizer target;
 };
-PairVocabularies build_vocabularies(const std::filesystem::path& source,
-                                    const std::filesystem::path& target,
+PairVocabularies build_vocabularies(const PairFiles& files,
                                     const text::VocabularyOptions& options = {},
                                     const text::LineOptions& lines = {});
+PairVocabularies build_subwords(const PairFiles& files, const text::SubwordTraining& options,
+                                const text::LineOptions& lines = {});
 
 }  // namespace rapt::data

@@ -16,7 +16,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFiles[] = {models::kConfigFile, models::kWeightsFile, kSourceVocabulary,
-                                       kTargetVocabulary};
+                                       kTargetVocabulary,   kSourceSubwords,      kTargetSubwords,
+                                       kJointSubwords};
+
+// A tokenizer may have fewer tokens than the model has embeddings, never more.
+template <class Tokens>
+Tokens checked(Tokens tokens, const fs::path& path, int64_t size) {
+  const text::Tokenizer tokenizer(tokens);
+  if (tokenizer.size() > size) {
+    fail(ErrorKind::model,
+         "{}: expected at most {} {} (the model's embeddings), got {}; the first without one is {}",
+         path.string(), size, tokenizer.unit(), tokenizer.size(), tokenizer.word(size));
+  }
+  return tokens;
+}
 
 text::Vocabulary read_vocabulary(const fs::path& path, int64_t size,
                                  const text::SpecialIds& special) {
@@ -24,14 +37,17 @@ text::Vocabulary read_vocabulary(const fs::path& path, int64_t size,
   if (!fs::exists(path, ignored))
     fail(ErrorKind::model, "{}: the model has no vocabulary, expected one word a line",
          path.string());
-  text::Vocabulary vocabulary = text::Vocabulary::read(path, special);
-  if (vocabulary.size() > size) {
-    fail(ErrorKind::model,
-         "{}: expected at most {} words (the model's embeddings), got {}; the first without one is "
-         "{}",
-         path.string(), size, vocabulary.size(), vocabulary.word(size));
+  return checked(text::Vocabulary::read(path, special), path, size);
+}
+
+// The subwords of one side: its own file's, or the one of both sides; nothing where neither is.
+std::optional<text::Subwords> read_subwords(const fs::path& folder, const char* own, int64_t size) {
+  for (const char* name : {own, kJointSubwords}) {
+    std::error_code ignored;
+    if (fs::exists(folder / name, ignored))
+      return checked(text::Subwords::read(folder / name), folder / name, size);
   }
-  return vocabulary;
+  return std::nullopt;
 }
 
 // The folder that `folder` will stand in, or the lowest above it that exists, must take files.
@@ -58,8 +74,8 @@ std::optional<Translation> next_line(const Translator& translator, text::LineRea
     const auto words = static_cast<int64_t>(result.source.size());
     const int64_t max_len = translator.model->config().max_len;
     if (words > max_len) {
-      fail(ErrorKind::data, "{}: the line has {} words, the model takes {} (its max_len)", where,
-           words, max_len);
+      fail(ErrorKind::data, "{}: the line has {} {}, the model takes {} (its max_len)", where,
+           words, translator.source.unit(), max_len);
     }
   } catch (const Error& error) {
     // Only a line that was read can be passed over.
@@ -98,6 +114,21 @@ text::Vocabulary with_start_and_end(const text::Vocabulary& source,
   return text::Vocabulary({source.words().begin(), source.words().end()}, special);
 }
 
+void write_tokenizer(const text::Tokenizer& tokenizer, const fs::path& words,
+                     const fs::path& subwords) {
+  tokenizer.subwords() ? write_file(subwords, tokenizer.subwords()->bytes())
+                       : tokenizer.vocabulary()->write(words);
+}
+
+void write_tokenizers(const Translator& translator, const fs::path& folder) {
+  const text::Subwords* source = translator.source.subwords();
+  const text::Subwords* target = translator.target.subwords();
+  if (source && target && source->bytes() == target->bytes())
+    return write_file(folder / kJointSubwords, source->bytes());
+  write_tokenizer(translator.source, folder / kSourceVocabulary, folder / kSourceSubwords);
+  write_tokenizer(translator.target, folder / kTargetVocabulary, folder / kTargetSubwords);
+}
+
 }  // namespace
 
 Translator load_translator(const fs::path& folder) {
@@ -106,10 +137,19 @@ Translator load_translator(const fs::path& folder) {
   const text::SpecialIds target{
       .pad = config.pad_id, .start = config.start_id, .end = config.end_id, .unk = config.unk_id};
   Translator translator;
-  translator.target = read_vocabulary(folder / kTargetVocabulary, config.tgt_vocab_size, target);
-  translator.source =
-      with_start_and_end(read_vocabulary(folder / kSourceVocabulary, config.src_vocab_size, source),
-                         translator.target);
+  if (auto subwords = read_subwords(folder, kTargetSubwords, config.tgt_vocab_size)) {
+    translator.target = std::move(*subwords);
+  } else {
+    translator.target = read_vocabulary(folder / kTargetVocabulary, config.tgt_vocab_size, target);
+  }
+  if (auto subwords = read_subwords(folder, kSourceSubwords, config.src_vocab_size)) {
+    translator.source = std::move(*subwords);
+  } else {
+    text::Vocabulary words =
+        read_vocabulary(folder / kSourceVocabulary, config.src_vocab_size, source);
+    const text::Vocabulary* beside = translator.target.vocabulary();
+    translator.source = beside ? with_start_and_end(words, *beside) : std::move(words);
+  }
   translator.model = models::load_encoder_decoder(folder, DType::f32);
   return translator;
 }
@@ -118,8 +158,7 @@ void save_translator(const Translator& translator, const fs::path& folder) {
   check_model_folder(folder);
   write_folder(folder, [&](const fs::path& temporary) {
     models::save_encoder_decoder(*translator.model, temporary);
-    translator.source.write(temporary / kSourceVocabulary);
-    translator.target.write(temporary / kTargetVocabulary);
+    write_tokenizers(translator, temporary);
   });
 }
 
@@ -190,11 +229,11 @@ models::Attentions attentions_of(const Translator& translator, const std::vector
   return attentions;
 }
 
-std::vector<std::string> spellings(const text::Vocabulary& vocabulary,
+std::vector<std::string> spellings(const text::Tokenizer& tokenizer,
                                    const std::vector<int32_t>& ids) {
   std::vector<std::string> words;
   words.reserve(ids.size());
-  for (const int32_t id : ids) words.push_back(vocabulary.word(id));
+  for (const int32_t id : ids) words.push_back(tokenizer.word(id));
   return words;
 }
 

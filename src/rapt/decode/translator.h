@@ -1,5 +1,6 @@
-// A translator: an encoder-decoder with the vocabularies of its two sides, kept in one folder
-// (config.json, model.safetensors, source_vocabulary.txt, target_vocabulary.txt).
+// A translator: an encoder-decoder with the tokenizers of its two sides, kept in one folder:
+// config.json, model.safetensors, and for words source_vocabulary.txt and target_vocabulary.txt,
+// for subwords source_subwords.model and target_subwords.model, or subwords.model for both.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,19 @@
 #include "rapt/decode/greedy.h"
 #include "rapt/models/encoder_decoder.h"
 #include "rapt/text/lines.h"
-#include "rapt/text/vocabulary.h"
+#include "rapt/text/tokenizer.h"
 
 namespace rapt::decode {
 
 inline constexpr const char* kSourceVocabulary = "source_vocabulary.txt";
 inline constexpr const char* kTargetVocabulary = "target_vocabulary.txt";
+inline constexpr const char* kSourceSubwords = "source_subwords.model";
+inline constexpr const char* kTargetSubwords = "target_subwords.model";
+inline constexpr const char* kJointSubwords = "subwords.model";
 
 struct Translator {
   std::unique_ptr<models::EncoderDecoder> model;
-  text::Vocabulary source, target;
+  text::Tokenizer source, target;
 };
 
 // Throws Error (model) where the folder has no model or no vocabularies, and where a vocabulary has
@@ -70,7 +74,7 @@ models::Attentions attentions_of(const Translator& translator, const std::vector
                                  const std::vector<int32_t>& read);
 
 // The spellings of ids, control entries included.
-std::vector<std::string> spellings(const text::Vocabulary& vocabulary,
+std::vector<std::string> spellings(const text::Tokenizer& tokenizer,
                                    const std::vector<int32_t>& ids);
 
 }  // namespace rapt::decode

@@ -2,38 +2,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <istream>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 #include "rapt/base/check.h"
 #include "rapt/base/utf8.h"
+#include "rapt/text/gzip.h"
 
 namespace rapt::text {
 namespace {
 
 constexpr size_t kPiece = 1 << 16;  // bytes asked for at once
 
-std::unique_ptr<std::ifstream> open(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    fail(ErrorKind::data, "{}: expected a text file, got a folder", path.string());
-  }
-  errno = 0;
-  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
-  if (!*file) {
-    fail(ErrorKind::data, "{}: cannot read it: {}", path.string(),
-         std::generic_category().message(errno));
-  }
-  return file;
-}
-
 }  // namespace
 
 LineReader::LineReader(const std::filesystem::path& path, const LineOptions& options)
-    : file_(open(path)), input_(*file_), name_(path.string()), options_(options) {}
+    : file_(open_text(path)), input_(*file_), name_(path.string()), options_(options) {}
 
 LineReader::LineReader(std::istream& input, std::string name, const LineOptions& options)
     : input_(input), name_(std::move(name)), options_(options) {}

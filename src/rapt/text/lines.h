@@ -4,12 +4,12 @@
 //   - one \r before the end of a line is dropped, so that CRLF files read as LF files do
 //   - a byte-order mark at the very start is dropped, elsewhere it is text
 //   - the text is UTF-8; what is not is refused with its place, or replaced and counted
+//   - a file packed by gzip is read unpacked
 //   - a line longer than Limits::line_bytes is refused before it fills the memory
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -59,7 +59,7 @@ class LineReader {
   void drop_marks();
   void require_utf8();
 
-  std::unique_ptr<std::ifstream> file_;
+  std::unique_ptr<std::istream> file_;
   std::istream& input_;
   std::string name_;
   LineOptions options_;

@@ -62,9 +62,15 @@ decode::Translator make_translator(const Recipe& recipe, data::PairVocabularies 
   const text::SpecialIds& special = words.target.special();
   config.src_vocab_size = words.source.size();
   config.tgt_vocab_size = words.target.size();
-  config.pad_id = special.pad.value();
-  config.start_id = special.start.value();
-  config.end_id = special.end.value();
+  if (!special.end)
+    fail(ErrorKind::data,
+         "train: expected a target tokenizer with a control piece for the end, such as </s>, got "
+         "one without; no translation could end");
+  // Padding is known by length and start by its place: where a tokenizer lacks them (T5's starts
+  // with padding), another control piece stands for them.
+  config.end_id = *special.end;
+  config.pad_id = special.pad.value_or(config.end_id);
+  config.start_id = special.start.value_or(config.pad_id);
   config.unk_id = special.unk;
   Rng rng(recipe.fit.seed);
   decode::Translator translator;

@@ -1,0 +1,14 @@
+// Files as streams of their text, unpacked where they are gzip files. For sources only.
+#pragma once
+
+#include <filesystem>
+#include <istream>
+#include <memory>
+
+namespace rapt::text {
+
+// A file opened for reading; one that starts as gzip files do is read unpacked. Packed data that is
+// damaged or cut off ends in badbit. Throws Error (data): missing, a folder, unreadable.
+std::unique_ptr<std::istream> open_text(const std::filesystem::path& path);
+
+}  // namespace rapt::text
