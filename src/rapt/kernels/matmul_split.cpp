@@ -1,7 +1,7 @@
 #include "rapt/kernels/matmul_split.h"
 
 #include <algorithm>
-#include <atomic>
+#include <cstddef>
 
 #include "rapt/base/cpu.h"
 #include "rapt/base/memory.h"
@@ -26,12 +26,20 @@ struct Block {
   const float* bias;  // of the first of the sums alone
   float* c;
 
+  // Of its columns [col, col + cols), by oneDNN.
+  void multiply_plain(int64_t col, int64_t cols) const {
+    onednn::Product part = product;
+    part.n = cols;
+    onednn::multiply(part, a, b + (product.b_transposed ? col * product.ldb : col),
+                     bias == nullptr ? nullptr : bias + col, c + col);
+  }
+
   void multiply(const void* left, const void* right, bool split) const {
     if (split) {
       x86::multiply_packed(left, right, product.m, product.n, product.k, kExactParts, bias, c,
                            product.ldc, product.accumulate);
     } else {
-      onednn::multiply(product, a, b, bias, c);
+      multiply_plain(0, product.n);
     }
   }
 };
@@ -48,56 +56,92 @@ int64_t inner_block(int64_t outer, int64_t inner) {
 
 bool splits_products() { return active_isa() >= Isa::amx; }
 
-// The weight is packed once, by all threads; each task packs its own rows.
+namespace {
+
+// The columns of a result that a task computes, from rows that it has packed: panel by panel, each
+// panel of the weight packed while the products of the one before it run.
+struct PanelLoop {
+  const float* w;  // of the task's first column and inner number
+  int64_t ldw;
+  bool transposed;
+  Block block;  // of all columns
+  const void* left;
+  bool left_splits;
+  std::byte* panels[2];
+
+  x86::Unpacked source(int64_t col, int64_t panel) const {
+    const int64_t cols = std::clamp<int64_t>(block.product.n - col, 0, kPanel);
+    return {.from = cols == 0 ? w : w + (transposed ? col * ldw : col),
+            .ld = ldw,
+            .stored = transposed ? Stored::by_outer : Stored::by_inner,
+            .outer = cols,
+            .inner = cols == 0 ? 0 : block.product.k,
+            .to = panels[panel]};
+  }
+
+  void run() const {
+    if (!left_splits) return block.multiply_plain(0, block.product.n);
+    const x86::Unpacked first = source(0, 0);
+    bool splits = x86::pack_right(first.from, first.ld, first.stored, first.outer, first.inner,
+                                  kExactParts, first.to);
+    for (int64_t col = 0, i = 0; col < block.product.n; col += kPanel, ++i) {
+      const int64_t cols = std::min(kPanel, block.product.n - col);
+      const x86::Unpacked next = source(col + kPanel, (i + 1) % 2);
+      if (splits) {
+        splits = x86::multiply_while_packing(
+            left, panels[i % 2], block.product.m, cols, block.product.k,
+            block.bias == nullptr ? nullptr : block.bias + col, block.c + col, block.product.ldc,
+            block.product.accumulate, next);
+      } else {
+        block.multiply_plain(col, cols);
+        splits = x86::pack_right(next.from, next.ld, next.stored, next.outer, next.inner,
+                                 kExactParts, next.to);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+// Each task packs its rows, then the weight, panel by panel.
 void split_row_product(const float* in, int64_t ld_in, const float* w, int64_t ldw, bool transposed,
                        const float* bias, float* out, int64_t ld_out, int64_t rows, int64_t cols,
                        int64_t inner, bool accumulate) {
   constexpr int64_t kTasks = 8, kLeastColumns = 128;
-  const int64_t depth = inner_block(kRowChunk, inner), panels = ceil_div(cols, kPanel);
-  const auto panel_bytes = [&](int64_t k) {
-    return static_cast<int64_t>(x86::packed_bytes(kPanel, std::min(depth, inner - k), kExactParts));
-  };
-  // Block by block of the inner size, so that a task reads what it needs in one stretch.
-  char* const packed = static_cast<char*>(thread_scratch(
-      kScratchPartial, x86::packed_bytes(cols, round_up(inner, kPanel), kExactParts)));
-  std::atomic<bool> weight_splits = true;
-  parallel_for(ceil_div(inner, depth) * panels, [&](int64_t task) {
-    const int64_t k = task / panels * depth, col = task % panels * kPanel;
-    char* const to =
-        packed + x86::packed_bytes(cols, k, kExactParts) + task % panels * panel_bytes(k);
-    const float* const from = w + (transposed ? col * ldw + k : k * ldw + col);
-    if (!x86::pack_right(from, ldw, transposed ? Stored::by_outer : Stored::by_inner,
-                         std::min(kPanel, cols - col), std::min(depth, inner - k), kExactParts,
-                         to)) {
-      weight_splits = false;
-    }
-  });
+  const int64_t depth = inner_block(kRowChunk, inner);
   const int64_t pieces = ceil_div(kTasks, ceil_div(rows, kRowChunk));
   const int64_t width = std::max(round_up(ceil_div(cols, pieces), kPanel), kLeastColumns);
+  const size_t panel_bytes = x86::packed_bytes(kPanel, depth, kExactParts);
   for_tiles(rows, cols, kRowChunk, width, [&](const Tile& t) {
     void* const left = thread_scratch(kScratchInput, x86::packed_bytes(t.rows, depth, kExactParts));
+    std::byte* const panels =
+        static_cast<std::byte*>(thread_scratch(kScratchOutput, 2 * panel_bytes));
     for (int64_t k = 0; k < inner; k += depth) {
       const int64_t count = std::min(depth, inner - k);
       const float* const from = in + t.row * ld_in + k;
-      const bool split =
-          x86::pack_left(from, ld_in, Stored::by_outer, t.rows, count, kExactParts, left) &&
-          weight_splits;
-      const Block block{{.m = t.rows,
-                         .n = t.cols,
-                         .k = count,
-                         .lda = ld_in,
-                         .ldb = ldw,
-                         .ldc = ld_out,
-                         .b_transposed = transposed,
-                         .bias = bias != nullptr && k == 0,
-                         .accumulate = accumulate || k > 0},
-                        from,
-                        w + (transposed ? t.col * ldw + k : k * ldw + t.col),
-                        bias != nullptr && k == 0 ? bias + t.col : nullptr,
-                        out + t.row * ld_out + t.col};
-      block.multiply(
-          left, packed + x86::packed_bytes(cols, k, kExactParts) + t.col / kPanel * panel_bytes(k),
-          split);
+      const float* const weight = w + (transposed ? t.col * ldw + k : k * ldw + t.col);
+      const bool splits =
+          x86::pack_left(from, ld_in, Stored::by_outer, t.rows, count, kExactParts, left);
+      PanelLoop{.w = weight,
+                .ldw = ldw,
+                .transposed = transposed,
+                .block = {{.m = t.rows,
+                           .n = t.cols,
+                           .k = count,
+                           .lda = ld_in,
+                           .ldb = ldw,
+                           .ldc = ld_out,
+                           .b_transposed = transposed,
+                           .bias = bias != nullptr && k == 0,
+                           .accumulate = accumulate || k > 0},
+                          from,
+                          weight,
+                          bias != nullptr && k == 0 ? bias + t.col : nullptr,
+                          out + t.row * ld_out + t.col},
+                .left = left,
+                .left_splits = splits,
+                .panels = {panels, panels + panel_bytes}}
+          .run();
     }
   });
 }

@@ -19,30 +19,6 @@ namespace {
   return _mm512_maskz_scalef_ps(normal, y, whole);
 }
 
-// Pieces of work handed out evenly over the steps of the products that they run beside.
-template <class Piece>
-class Paced {
- public:
-  Paced(int64_t steps, const Piece& piece) : steps_(steps), piece_(piece), count_(piece.count()) {}
-
-  [[RAPT_AMX_TARGET, gnu::always_inline]] inline void step(const char*, int64_t) {
-    credit_ += count_;
-    while (credit_ >= steps_ && done_ < count_) {
-      credit_ -= steps_;
-      piece_.run(done_++);
-    }
-  }
-  [[RAPT_AMX_TARGET, gnu::always_inline]] inline void finish() {
-    while (done_ < count_) piece_.run(done_++);
-  }
-
- private:
-  const int64_t steps_;
-  Piece piece_;
-  const int64_t count_;
-  int64_t credit_ = 0, done_ = 0;
-};
-
 // Nothing beside the products.
 struct Nothing {
   [[gnu::always_inline]] inline void step(const char*, int64_t) {}

@@ -169,6 +169,68 @@ struct Fetching {
   }
 };
 
+// A panel of a right operand, 16 of its numbers' words at a time; where it is stored by its
+// columns, a tile's words wait for the rest of the tile, and are transposed then.
+class PackPiece {
+ public:
+  [[RAPT_AMX_TARGET]] explicit PackPiece(const Unpacked& source)
+      : s_(source), bad_(_mm512_setzero_ps()) {}
+
+  int64_t count() const {
+    return 2 * blocks_of(s_.inner) * (s_.stored == Stored::by_outer ? kTile + kExactParts : kTile);
+  }
+
+  [[RAPT_AMX_TARGET, gnu::always_inline]] inline void run(int64_t) {
+    char* const tile =
+        static_cast<char*>(s_.to) + block_ * kBlockBytes<kExactParts> + half_ * kTileBytes;
+    const int64_t outer = std::clamp<int64_t>(s_.outer - half_ * kTile, 0, kTile),
+                  inner = std::min(kPanel, s_.inner - block_ * kPanel);
+    if (s_.stored == Stored::by_inner) {
+      const auto mask = static_cast<__mmask16>((1u << outer) - 1);
+      const float* const from =
+          mask == 0 ? s_.from : s_.from + (block_ * kPanel + line_) * s_.ld + half_ * kTile;
+      store(words_across<kExactParts>(from, s_.ld, inner - line_, mask, bad_), tile + 64 * line_);
+      if (++line_ < kTile) return;
+    } else if (line_ < kTile) {
+      const bool there = line_ < outer;
+      const float* const from =
+          there ? s_.from + (half_ * kTile + line_) * s_.ld + block_ * kPanel : s_.from;
+      const auto words = words_along<kExactParts>(from, s_.ld, there ? inner : 0, bad_);
+      for (int p = 0; p < kExactParts; ++p) words_[p][line_] = words.part[p];
+      ++line_;
+      return;
+    } else {
+      const int64_t part = line_ - kTile;
+      store_transposed(words_[part], tile + part * kPartBytes);
+      if (++line_ < kTile + kExactParts) return;
+    }
+    line_ = 0;
+    half_ = 1 - half_;
+    if (half_ == 0) ++block_;
+  }
+
+  [[RAPT_AMX_TARGET]] bool whole() const {
+    return _mm512_cmp_ps_mask(_mm512_sub_ps(bad_, bad_), _mm512_setzero_ps(), _CMP_NEQ_UQ) == 0;
+  }
+
+ private:
+  const Unpacked s_;
+  int64_t block_ = 0, half_ = 0, line_ = 0;
+  __m512 bad_;
+  __m512i words_[kExactParts][kTile] = {};
+};
+
+// The next panel packed, and what the products need fetched.
+struct PackingAndFetching {
+  Paced<PackPiece> packing;
+  Fetching fetching;
+
+  [[RAPT_AMX_TARGET, gnu::always_inline]] inline void step(const char* ahead, int64_t place) {
+    fetching.step(ahead, place);
+    packing.step(ahead, place);
+  }
+};
+
 template <int Parts>
 [[RAPT_AMX_TARGET]] void multiply_panels(const char* a, const char* b, int64_t rows, int64_t cols,
                                          int64_t inner, const float* bias, float* c, int64_t ldc,
@@ -205,6 +267,40 @@ template <int Parts>
   _tile_release();
 }
 
+[[RAPT_AMX_TARGET]] bool multiply_panel(const char* a, const char* b, int64_t rows, int64_t cols,
+                                        int64_t inner, const float* bias, float* c, int64_t ldc,
+                                        bool accumulate, const Unpacked& next) {
+  const TileConfiguration configuration;
+  store_before_tiles();
+  _tile_loadconfig(&configuration);
+  const int64_t blocks = blocks_of(inner);
+  PackingAndFetching beside{Paced(blocks_of(rows) * blocks * kSteps<kExactParts>, PackPiece(next)),
+                            {.ldc = ldc, .rows = (kPanel + blocks - 1) / blocks}};
+  for (int64_t row = 0; row < rows; row += kPanel) {
+    const char* const from = a + row / kPanel * blocks * kBlockBytes<kExactParts>;
+    float* const to = c + row * ldc;
+    beside.fetching.next = to + kPanel * ldc;
+    beside.fetching.done = 0;
+    if (rows - row < kPanel || cols < kPanel) {
+      multiply_edge<kExactParts>(from, b, blocks, std::min(kPanel, rows - row), cols, bias, to, ldc,
+                                 accumulate, beside);
+      continue;
+    }
+    if (accumulate) {
+      load_block(to, ldc * static_cast<int64_t>(sizeof(float)));
+    } else if (bias != nullptr) {
+      load_block(bias, 0);
+    } else {
+      zero_block();
+    }
+    multiply_block<kExactParts>(from, b, blocks, beside);
+    store_block(to, ldc);
+  }
+  _tile_release();
+  beside.packing.finish();
+  return beside.packing.piece().whole();
+}
+
 bool pack(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner, int parts,
           bool transpose, void* to) {
   char* const tiles = static_cast<char*>(to);
@@ -233,6 +329,13 @@ void multiply_packed(const void* left, const void* right, int64_t rows, int64_t 
   const auto multiply = parts == 1 ? multiply_panels<1> : multiply_panels<kExactParts>;
   multiply(static_cast<const char*>(left), static_cast<const char*>(right), rows, cols, inner, bias,
            c, ldc, accumulate);
+}
+
+bool multiply_while_packing(const void* left, const void* right, int64_t rows, int64_t cols,
+                            int64_t inner, const float* bias, float* c, int64_t ldc,
+                            bool accumulate, const Unpacked& next) {
+  return multiply_panel(static_cast<const char*>(left), static_cast<const char*>(right), rows, cols,
+                        inner, bias, c, ldc, accumulate, next);
 }
 
 }  // namespace rapt::kernels::x86

@@ -120,6 +120,31 @@ static_assert(sizeof(TileConfiguration) == 64);
   _tile_zero(3);
 }
 
+// Pieces of work handed out evenly over the steps of the products that they run beside.
+template <class Piece>
+class Paced {
+ public:
+  Paced(int64_t steps, const Piece& piece) : steps_(steps), piece_(piece), count_(piece.count()) {}
+
+  [[RAPT_AMX_TARGET, gnu::always_inline]] inline void step(const char*, int64_t) {
+    credit_ += count_;
+    while (credit_ >= steps_ && done_ < count_) {
+      credit_ -= steps_;
+      piece_.run(done_++);
+    }
+  }
+  [[RAPT_AMX_TARGET, gnu::always_inline]] inline void finish() {
+    while (done_ < count_) piece_.run(done_++);
+  }
+  const Piece& piece() const { return piece_; }
+
+ private:
+  const int64_t steps_;
+  Piece piece_;
+  const int64_t count_;
+  int64_t credit_ = 0, done_ = 0;
+};
+
 // One block of 32 x 32 of c: tiles 0 to 3; left tiles in 4 and 5, right ones in 6 and 7. The order
 // of the six products changes one operand at a time, and takes small ones first but for the last.
 // While the tiles multiply, the core does what beside.step(next left block, place in this one)
