@@ -96,10 +96,10 @@ void expect_reference(const AttentionShape& shape, uint64_t seed, Prepare&& prep
     }
   }
 }
-const auto plain = [](auto&) {};
+const auto kPlain = [](auto&) {};
 
 TEST(AttentionBf16, EqualsTheReferenceOnManyTiles) {
-  expect_reference({.queries = {300, 31, 40}, .keys = {290, 40, 31}, .Dk = 64, .Dv = 64}, 1, plain);
+  expect_reference({.queries = {300, 31, 40}, .keys = {290, 40, 31}, .Dk = 64, .Dv = 64}, 1, kPlain);
   expect_reference({.queries = {70, 33, 700},
                     .keys = {40, 300, 600},
                     .H = 4,
@@ -108,7 +108,7 @@ TEST(AttentionBf16, EqualsTheReferenceOnManyTiles) {
                     .gap = 1,
                     .padding = 3,
                     .Hk = 2},
-                   2, plain);
+                   2, kPlain);
   expect_reference({.queries = {530}, .keys = {530}, .Dk = 32, .Dv = 16}, 3,
                    [](auto& problem) { problem.args.mask.causal = true; });
 }

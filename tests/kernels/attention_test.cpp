@@ -30,15 +30,15 @@ void expect_reference(const AttentionShape& shape, uint64_t seed, Prepare&& prep
   single.backward();
   expect_near(single, want);
 }
-const auto plain = [](auto&) {};
+const auto kPlain = [](auto&) {};
 
 TEST(Attention, EqualsTheReferenceOnOneSentence) {
   expect_reference({.queries = {24}, .keys = {24}, .H = 4, .Dk = 64, .Dv = 64, .scale = 0.125}, 1,
-                   plain);
+                   kPlain);
 }
 
 TEST(Attention, EqualsTheReferenceOnManyTiles) {
-  expect_reference({.queries = {300}, .keys = {530}, .H = 1, .Dk = 16, .Dv = 16}, 2, plain);
+  expect_reference({.queries = {300}, .keys = {530}, .H = 1, .Dk = 16, .Dv = 16}, 2, kPlain);
   expect_reference({.queries = {530}, .keys = {530}, .H = 1, .Dk = 16, .Dv = 16}, 3,
                    [](auto& problem) { problem.args.mask.causal = true; });
 }
@@ -47,7 +47,7 @@ TEST(Attention, TakesEveryLength) {
   for (int64_t count = 1; count <= 40; ++count) {
     SCOPED_TRACE(count);
     expect_reference({.queries = {count}, .keys = {41 - count}, .H = 1, .Dk = 4, .Dv = 4}, 4,
-                     plain);
+                     kPlain);
   }
 }
 
@@ -55,14 +55,14 @@ TEST(Attention, TakesEveryWidth) {
   for (int64_t width : {1, 2, 3, 5, 7, 8, 15, 17, 31, 33, 65}) {
     SCOPED_TRACE(width);
     expect_reference({.queries = {9}, .keys = {11}, .H = 3, .Dk = width, .Dv = 34 - width / 2}, 5,
-                     plain);
+                     kPlain);
   }
 }
 
 TEST(Attention, TakesRowsAnyDistanceApart) {
   const AttentionShape shape{
       .queries = {5, 19}, .keys = {21, 3}, .Dk = 16, .Dv = 16, .gap = 2, .padding = 3};
-  expect_reference(shape, 6, plain);
+  expect_reference(shape, 6, kPlain);
 }
 
 TEST(Attention, AddsToGradientsThatSaySo) {
@@ -74,7 +74,7 @@ TEST(Attention, AddsToGradientsThatSaySo) {
 TEST(Attention, GroupsOfQueryHeadsShareAKeyHead) {
   const AttentionShape shape{
       .queries = {37, 0, 20}, .keys = {29, 4, 300}, .H = 6, .Dk = 5, .Dv = 7, .Hk = 2};
-  expect_reference(shape, 18, plain);
+  expect_reference(shape, 18, kPlain);
   for (const int64_t groups : {1, 4, 18}) {  // of the bias: within a key head and across them
     expect_reference(shape, 19, [groups](auto& problem) {
       problem.add_bias(groups);

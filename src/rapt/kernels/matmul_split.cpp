@@ -1,6 +1,7 @@
 #include "rapt/kernels/matmul_split.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 
 #include "rapt/base/cpu.h"
@@ -32,15 +33,6 @@ struct Block {
     part.n = cols;
     onednn::multiply(part, a, b + (product.b_transposed ? col * product.ldb : col),
                      bias == nullptr ? nullptr : bias + col, c + col);
-  }
-
-  void multiply(const void* left, const void* right, bool split) const {
-    if (split) {
-      x86::multiply_packed(left, right, product.m, product.n, product.k, kExactParts, bias, c,
-                           product.ldc, product.accumulate);
-    } else {
-      multiply_plain(0, product.n);
-    }
   }
 };
 
@@ -74,6 +66,7 @@ struct PanelLoop {
     return {.from = cols == 0 ? w : w + (transposed ? col * ldw : col),
             .ld = ldw,
             .stored = transposed ? Stored::by_outer : Stored::by_inner,
+            .left = false,
             .outer = cols,
             .inner = cols == 0 ? 0 : block.product.k,
             .to = panels[panel]};
@@ -81,9 +74,7 @@ struct PanelLoop {
 
   void run() const {
     if (!left_splits) return block.multiply_plain(0, block.product.n);
-    const x86::Unpacked first = source(0, 0);
-    bool splits = x86::pack_right(first.from, first.ld, first.stored, first.outer, first.inner,
-                                  kExactParts, first.to);
+    bool splits = x86::pack(source(0, 0));
     for (int64_t col = 0, i = 0; col < block.product.n; col += kPanel, ++i) {
       const int64_t cols = std::min(kPanel, block.product.n - col);
       const x86::Unpacked next = source(col + kPanel, (i + 1) % 2);
@@ -91,11 +82,10 @@ struct PanelLoop {
         splits = x86::multiply_while_packing(
             left, panels[i % 2], block.product.m, cols, block.product.k,
             block.bias == nullptr ? nullptr : block.bias + col, block.c + col, block.product.ldc,
-            block.product.accumulate, next);
+            block.product.accumulate, {&next, 1});
       } else {
         block.multiply_plain(col, cols);
-        splits = x86::pack_right(next.from, next.ld, next.stored, next.outer, next.inner,
-                                 kExactParts, next.to);
+        splits = x86::pack(next);
       }
     }
   }
@@ -152,27 +142,55 @@ void split_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float*
   for_weight_tasks(M, N, K, dw, lddw, accumulate, [&](const WeightTask& task) {
     const Tile& t = task.tile;
     const int64_t depth = inner_block(t.rows + t.cols, task.last - task.first);
-    void* const left = thread_scratch(kScratchInput, x86::packed_bytes(t.rows, depth, kExactParts));
-    void* const right =
-        thread_scratch(kScratchOutput, x86::packed_bytes(t.cols, depth, kExactParts));
-    for (int64_t m = task.first; m < task.last; m += depth) {
+    const size_t left_bytes = x86::packed_bytes(t.rows, depth, kExactParts),
+                 right_bytes = x86::packed_bytes(t.cols, depth, kExactParts);
+    std::byte* const left = static_cast<std::byte*>(thread_scratch(kScratchInput, 2 * left_bytes));
+    std::byte* const right =
+        static_cast<std::byte*>(thread_scratch(kScratchOutput, 2 * right_bytes));
+    const auto operands = [&](int64_t m, size_t place) {
+      const int64_t count = std::max<int64_t>(0, std::min(depth, task.last - m));
+      const int64_t row = count == 0 ? task.first : m;
+      return std::array{x86::Unpacked{.from = dy + row * lddy + t.row,
+                                      .ld = lddy,
+                                      .stored = Stored::by_inner,
+                                      .left = true,
+                                      .outer = t.rows,
+                                      .inner = count,
+                                      .to = left + place * left_bytes},
+                        x86::Unpacked{.from = x + row * ldx + t.col,
+                                      .ld = ldx,
+                                      .stored = Stored::by_inner,
+                                      .left = false,
+                                      .outer = t.cols,
+                                      .inner = count,
+                                      .to = right + place * right_bytes}};
+    };
+    const auto pack = [](const auto& both) {
+      const bool left_splits = x86::pack(both[0]);
+      return x86::pack(both[1]) && left_splits;
+    };
+    bool splits = pack(operands(task.first, 0));
+    size_t place = 0;
+    for (int64_t m = task.first; m < task.last; m += depth, place = 1 - place) {
       const int64_t count = std::min(depth, task.last - m);
-      const float *const a = dy + m * lddy + t.row, *const b = x + m * ldx + t.col;
-      bool split = x86::pack_left(a, lddy, Stored::by_inner, t.rows, count, kExactParts, left);
-      split &= x86::pack_right(b, ldx, Stored::by_inner, t.cols, count, kExactParts, right);
-      const Block block{{.m = t.rows,
-                         .n = t.cols,
-                         .k = count,
-                         .lda = lddy,
-                         .ldb = ldx,
-                         .ldc = task.ld,
-                         .a_transposed = true,
-                         .accumulate = task.add || m > task.first},
-                        a,
-                        b,
-                        nullptr,
-                        task.to};
-      block.multiply(left, right, split);
+      const bool add = task.add || m > task.first;
+      const auto next = operands(m + depth, 1 - place);
+      if (splits) {
+        splits = x86::multiply_while_packing(left + place * left_bytes, right + place * right_bytes,
+                                             t.rows, t.cols, count, nullptr, task.to, task.ld, add,
+                                             next);
+        continue;
+      }
+      onednn::multiply({.m = t.rows,
+                        .n = t.cols,
+                        .k = count,
+                        .lda = lddy,
+                        .ldb = ldx,
+                        .ldc = task.ld,
+                        .a_transposed = true,
+                        .accumulate = add},
+                       dy + m * lddy + t.row, x + m * ldx + t.col, nullptr, task.to);
+      splits = pack(next);
     }
   });
 }

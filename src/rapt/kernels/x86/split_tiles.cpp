@@ -169,44 +169,33 @@ struct Fetching {
   }
 };
 
-// A panel of a right operand, 16 of its numbers' words at a time; where it is stored by its
-// columns, a tile's words wait for the rest of the tile, and are transposed then.
+// An operand, 16 words at a time, in the order in which it is stored. Where it is packed the other
+// way, a tile's words wait for the rest of the tile, and are transposed then.
 class PackPiece {
  public:
-  [[RAPT_AMX_TARGET]] explicit PackPiece(const Unpacked& source)
-      : s_(source), bad_(_mm512_setzero_ps()) {}
+  [[RAPT_AMX_TARGET]] explicit PackPiece(const Unpacked& operand)
+      : s_(operand),
+        transpose_((operand.stored == Stored::by_outer) != operand.left),
+        panels_(blocks_of(operand.outer)),
+        blocks_(blocks_of(operand.inner)),
+        bad_(_mm512_setzero_ps()) {}
 
-  int64_t count() const {
-    return 2 * blocks_of(s_.inner) * (s_.stored == Stored::by_outer ? kTile + kExactParts : kTile);
-  }
+  int64_t count() const { return 2 * panels_ * blocks_ * lines(); }
 
   [[RAPT_AMX_TARGET, gnu::always_inline]] inline void run(int64_t) {
-    char* const tile =
-        static_cast<char*>(s_.to) + block_ * kBlockBytes<kExactParts> + half_ * kTileBytes;
-    const int64_t outer = std::clamp<int64_t>(s_.outer - half_ * kTile, 0, kTile),
-                  inner = std::min(kPanel, s_.inner - block_ * kPanel);
-    if (s_.stored == Stored::by_inner) {
-      const auto mask = static_cast<__mmask16>((1u << outer) - 1);
-      const float* const from =
-          mask == 0 ? s_.from : s_.from + (block_ * kPanel + line_) * s_.ld + half_ * kTile;
-      store(words_across<kExactParts>(from, s_.ld, inner - line_, mask, bad_), tile + 64 * line_);
-      if (++line_ < kTile) return;
-    } else if (line_ < kTile) {
-      const bool there = line_ < outer;
-      const float* const from =
-          there ? s_.from + (half_ * kTile + line_) * s_.ld + block_ * kPanel : s_.from;
-      const auto words = words_along<kExactParts>(from, s_.ld, there ? inner : 0, bad_);
-      for (int p = 0; p < kExactParts; ++p) words_[p][line_] = words.part[p];
-      ++line_;
-      return;
+    char* const tile = static_cast<char*>(s_.to) +
+                       (panel_ * blocks_ + block_) * kBlockBytes<kExactParts> + half_ * kTileBytes;
+    if (line_ >= kTile) {
+      store_transposed(words_[line_ - kTile], tile + (line_ - kTile) * kPartBytes);
     } else {
-      const int64_t part = line_ - kTile;
-      store_transposed(words_[part], tile + part * kPartBytes);
-      if (++line_ < kTile + kExactParts) return;
+      const auto words = read();
+      if (transpose_) {
+        for (int p = 0; p < kExactParts; ++p) words_[p][line_] = words.part[p];
+      } else {
+        store(words, tile + 64 * line_);
+      }
     }
-    line_ = 0;
-    half_ = 1 - half_;
-    if (half_ == 0) ++block_;
+    if (++line_ == lines()) advance();
   }
 
   [[RAPT_AMX_TARGET]] bool whole() const {
@@ -214,15 +203,69 @@ class PackPiece {
   }
 
  private:
+  int64_t lines() const { return transpose_ ? kTile + kExactParts : kTile; }
+
+  [[RAPT_AMX_TARGET, gnu::always_inline]] inline Words<kExactParts> read() {
+    const int64_t first = panel_ * kPanel + half_ * kTile;  // of the outer size
+    const int64_t outer = std::clamp<int64_t>(s_.outer - first, 0, kTile),
+                  inner = std::min(kPanel, s_.inner - block_ * kPanel);
+    if (s_.stored == Stored::by_inner) {
+      const auto mask = static_cast<__mmask16>(inner > line_ ? (1u << outer) - 1 : 0);
+      const float* const from =
+          mask == 0 ? s_.from : s_.from + (block_ * kPanel + line_) * s_.ld + first;
+      return words_across<kExactParts>(from, s_.ld, inner - line_, mask, bad_);
+    }
+    const bool there = line_ < outer;
+    const float* const from = there ? s_.from + (first + line_) * s_.ld + block_ * kPanel : s_.from;
+    return words_along<kExactParts>(from, s_.ld, there ? inner : 0, bad_);
+  }
+
+  [[gnu::always_inline]] inline void advance() {
+    line_ = 0;
+    half_ = 1 - half_;
+    if (half_ == 1) return;
+    if (s_.stored == Stored::by_inner) {
+      if (++panel_ < panels_) return;
+      panel_ = 0;
+      ++block_;
+    } else {
+      if (++block_ < blocks_) return;
+      block_ = 0;
+      ++panel_;
+    }
+  }
+
   const Unpacked s_;
-  int64_t block_ = 0, half_ = 0, line_ = 0;
+  const bool transpose_;
+  const int64_t panels_, blocks_;
+  int64_t panel_ = 0, block_ = 0, half_ = 0, line_ = 0;
   __m512 bad_;
   __m512i words_[kExactParts][kTile] = {};
 };
 
-// The next panel packed, and what the products need fetched.
+// Two operands, one after the other.
+class PackPieces {
+ public:
+  [[RAPT_AMX_TARGET]] explicit PackPieces(std::span<const Unpacked> operands)
+      : first_(operands.empty() ? kNone : operands[0]),
+        second_(operands.size() < 2 ? kNone : operands[1]),
+        of_first_(first_.count()) {}
+
+  int64_t count() const { return of_first_ + second_.count(); }
+  [[RAPT_AMX_TARGET, gnu::always_inline]] inline void run(int64_t index) {
+    (index < of_first_ ? first_ : second_).run(index);
+  }
+  [[RAPT_AMX_TARGET]] bool whole() const { return first_.whole() && second_.whole(); }
+
+ private:
+  static constexpr Unpacked kNone{nullptr, 0, Stored::by_outer, true, 0, 0, nullptr};
+  PackPiece first_, second_;
+  const int64_t of_first_;
+};
+
+// The next operands packed, and what the products need fetched.
 struct PackingAndFetching {
-  Paced<PackPiece> packing;
+  Paced<PackPieces> packing;
   Fetching fetching;
 
   [[RAPT_AMX_TARGET, gnu::always_inline]] inline void step(const char* ahead, int64_t place) {
@@ -231,15 +274,15 @@ struct PackingAndFetching {
   }
 };
 
-template <int Parts>
-[[RAPT_AMX_TARGET]] void multiply_panels(const char* a, const char* b, int64_t rows, int64_t cols,
-                                         int64_t inner, const float* bias, float* c, int64_t ldc,
-                                         bool accumulate) {
+// `beside` is a Fetching or has one.
+template <int Parts, class Beside>
+[[RAPT_AMX_TARGET, gnu::always_inline]] inline void multiply_panels(
+    const char* a, const char* b, int64_t rows, int64_t cols, int64_t inner, const float* bias,
+    float* c, int64_t ldc, bool accumulate, Beside& beside, Fetching& fetching) {
   const TileConfiguration configuration;
   store_before_tiles();
   _tile_loadconfig(&configuration);
   const int64_t blocks = blocks_of(inner);
-  Fetching fetching{.ldc = ldc, .rows = (kPanel + blocks - 1) / std::max<int64_t>(blocks, 1)};
   for (int64_t col = 0; col < cols; col += kPanel) {
     const char* const panel = b + col / kPanel * blocks * kBlockBytes<Parts>;
     const float* const start = bias == nullptr ? nullptr : bias + col;
@@ -250,7 +293,7 @@ template <int Parts>
       fetching.done = 0;
       if (rows - row < kPanel || cols - col < kPanel) {
         multiply_edge<Parts>(from, panel, blocks, std::min(kPanel, rows - row),
-                             std::min(kPanel, cols - col), start, to, ldc, accumulate, fetching);
+                             std::min(kPanel, cols - col), start, to, ldc, accumulate, beside);
         continue;
       }
       if (accumulate) {
@@ -260,45 +303,24 @@ template <int Parts>
       } else {
         zero_block();
       }
-      multiply_block<Parts>(from, panel, blocks, fetching);
+      multiply_block<Parts>(from, panel, blocks, beside);
       store_block(to, ldc);
     }
   }
   _tile_release();
 }
 
-[[RAPT_AMX_TARGET]] bool multiply_panel(const char* a, const char* b, int64_t rows, int64_t cols,
-                                        int64_t inner, const float* bias, float* c, int64_t ldc,
-                                        bool accumulate, const Unpacked& next) {
-  const TileConfiguration configuration;
-  store_before_tiles();
-  _tile_loadconfig(&configuration);
-  const int64_t blocks = blocks_of(inner);
-  PackingAndFetching beside{Paced(blocks_of(rows) * blocks * kSteps<kExactParts>, PackPiece(next)),
-                            {.ldc = ldc, .rows = (kPanel + blocks - 1) / blocks}};
-  for (int64_t row = 0; row < rows; row += kPanel) {
-    const char* const from = a + row / kPanel * blocks * kBlockBytes<kExactParts>;
-    float* const to = c + row * ldc;
-    beside.fetching.next = to + kPanel * ldc;
-    beside.fetching.done = 0;
-    if (rows - row < kPanel || cols < kPanel) {
-      multiply_edge<kExactParts>(from, b, blocks, std::min(kPanel, rows - row), cols, bias, to, ldc,
-                                 accumulate, beside);
-      continue;
-    }
-    if (accumulate) {
-      load_block(to, ldc * static_cast<int64_t>(sizeof(float)));
-    } else if (bias != nullptr) {
-      load_block(bias, 0);
-    } else {
-      zero_block();
-    }
-    multiply_block<kExactParts>(from, b, blocks, beside);
-    store_block(to, ldc);
-  }
-  _tile_release();
-  beside.packing.finish();
-  return beside.packing.piece().whole();
+Fetching fetching_of(int64_t inner, int64_t ldc) {
+  const int64_t blocks = std::max<int64_t>(blocks_of(inner), 1);
+  return {.ldc = ldc, .rows = (kPanel + blocks - 1) / blocks};
+}
+
+template <int Parts>
+[[RAPT_AMX_TARGET]] void multiply_fetching(const char* a, const char* b, int64_t rows, int64_t cols,
+                                           int64_t inner, const float* bias, float* c, int64_t ldc,
+                                           bool accumulate) {
+  Fetching fetching = fetching_of(inner, ldc);
+  multiply_panels<Parts>(a, b, rows, cols, inner, bias, c, ldc, accumulate, fetching, fetching);
 }
 
 bool pack(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner, int parts,
@@ -326,16 +348,30 @@ bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int
 
 void multiply_packed(const void* left, const void* right, int64_t rows, int64_t cols, int64_t inner,
                      int parts, const float* bias, float* c, int64_t ldc, bool accumulate) {
-  const auto multiply = parts == 1 ? multiply_panels<1> : multiply_panels<kExactParts>;
+  const auto multiply = parts == 1 ? multiply_fetching<1> : multiply_fetching<kExactParts>;
   multiply(static_cast<const char*>(left), static_cast<const char*>(right), rows, cols, inner, bias,
            c, ldc, accumulate);
 }
 
-bool multiply_while_packing(const void* left, const void* right, int64_t rows, int64_t cols,
-                            int64_t inner, const float* bias, float* c, int64_t ldc,
-                            bool accumulate, const Unpacked& next) {
-  return multiply_panel(static_cast<const char*>(left), static_cast<const char*>(right), rows, cols,
-                        inner, bias, c, ldc, accumulate, next);
+bool pack(const Unpacked& operand) {
+  const auto& pack_it = operand.left ? pack_left : pack_right;
+  return pack_it(operand.from, operand.ld, operand.stored, operand.outer, operand.inner,
+                 kExactParts, operand.to);
+}
+
+[[RAPT_AMX_TARGET]] bool multiply_while_packing(const void* left, const void* right, int64_t rows,
+                                                int64_t cols, int64_t inner, const float* bias,
+                                                float* c, int64_t ldc, bool accumulate,
+                                                std::span<const Unpacked> next) {
+  PackingAndFetching beside{
+      Paced(blocks_of(rows) * blocks_of(cols) * blocks_of(inner) * kSteps<kExactParts>,
+            PackPieces(next)),
+      fetching_of(inner, ldc)};
+  multiply_panels<kExactParts>(static_cast<const char*>(left), static_cast<const char*>(right),
+                               rows, cols, inner, bias, c, ldc, accumulate, beside,
+                               beside.fetching);
+  beside.packing.finish();
+  return beside.packing.piece().whole();
 }
 
 }  // namespace rapt::kernels::x86

@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace rapt::kernels::x86 {
 
@@ -47,19 +48,22 @@ bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int
 void multiply_packed(const void* left, const void* right, int64_t rows, int64_t cols, int64_t inner,
                      int parts, const float* bias, float* c, int64_t ldc, bool accumulate);
 
-// At most a panel of a right operand of kExactParts, not packed yet: as pack_right() takes it.
+// An operand of kExactParts that is not packed yet: as pack_left() and pack_right() take it.
 struct Unpacked {
   const float* from;
   int64_t ld;
   Stored stored;
+  bool left;
   int64_t outer, inner;
   void* to;
 };
 
-// multiply_packed() of kExactParts for at most a panel of c's columns, while the next panel is
-// packed. False if that has a number without parts.
+bool pack(const Unpacked& operand);
+
+// multiply_packed() of kExactParts while at most two operands are packed, which the next call
+// needs. False if one of them has a number without parts.
 bool multiply_while_packing(const void* left, const void* right, int64_t rows, int64_t cols,
                             int64_t inner, const float* bias, float* c, int64_t ldc,
-                            bool accumulate, const Unpacked& next);
+                            bool accumulate, std::span<const Unpacked> next);
 
 }  // namespace rapt::kernels::x86
