@@ -154,8 +154,6 @@ void refuse_flags(const CLI::App& verb, const std::string& name,
 int bench(Options options, const CLI::App& verb, const Globals& globals) {
   check_case(options.name);
   const bool narrow = options.dtype == "bf16";
-  if (narrow && (options.name == "vit" || options.name == "sdpa"))
-    fail(ErrorKind::usage, "bench {}: expected --dtype f32, got bf16", options.name);
   if (options.name == "machine") {
     refuse_flags(verb, options.name, {"--dtype", "--steps", "--dropout", "--init", "--lengths"});
     return bench_machine(options.json);
@@ -164,6 +162,7 @@ int bench(Options options, const CLI::App& verb, const Globals& globals) {
     refuse_flags(verb, options.name, {"--dropout", "--init"});
     if (verb.count("--steps") > 0) options.attention.steps = options.training.steps;
     options.attention.seed = globals.seed;
+    if (narrow) options.attention.type = DType::bf16;
     return bench_attention(options);
   }
   refuse_flags(verb, options.name, {"--lengths"});
@@ -184,9 +183,8 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
       "setting) or what the machine can do");
   verb->add_option("case", options->name, fmt::format("One of {}", fmt::join(cases(), ", ")))
       ->required();
-  verb->add_option(
-          "--dtype", options->dtype,
-          "What is computed in: f32, or bf16 with parameters of f32 (all but vit and sdpa)")
+  verb->add_option("--dtype", options->dtype,
+                   "What is computed in: f32, or bf16, with parameters of f32")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   verb->add_option("--steps", options->training.steps,

@@ -168,6 +168,26 @@ TEST(VisionTransformer, AnImageDoesNotDependOnItsMates) {
             1e-12);
 }
 
+TEST(VisionTransformer, ComputesInBf16BesideParametersOfF32) {
+  Rng rng(1);
+  const VisionTransformer model(tiny_image(), {.rng = &rng, .dtype = DType::f32});
+  nn::make_twins(model);
+  const Tensor pixels = random_tensor({3, 2, 4, 4}, 2, DType::f32);
+  const auto run = [&](std::optional<DType> type) {
+    Gradients gradients;
+    const Tensor scores =
+        model.forward(pixels, Pass({.gradients = &gradients, .compute_type = type}));
+    EXPECT_EQ(scores.dtype(), type.value_or(DType::f32));
+    backward(scores, random_tensor({3, 3}, 5).to(scores.dtype()));
+    std::vector<Tensor> all = {scores.detach()};
+    for (const NamedParameter& p : nn::parameters(model))
+      all.push_back(gradients.of(p.parameter));
+    return all;
+  };
+  const std::vector<Tensor> got = run(DType::bf16), want = run({});
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_LE(difference(got[i], want[i]), 0.05) << i;
+}
+
 TEST(VisionTransformer, PatchesAreInTheOrderOfAConvolution) {
   std::vector<double> pixels(16);
   for (size_t i = 0; i < 16; ++i) pixels[i] = static_cast<double>(i);

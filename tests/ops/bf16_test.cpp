@@ -9,6 +9,7 @@
 #include "rapt/ops/layer_norm.h"
 #include "rapt/ops/linear.h"
 #include "rapt/ops/projection_loss.h"
+#include "rapt/ops/select.h"
 #include "rapt/ops/softmax.h"
 #include "tests/testing/tensors.h"
 
@@ -76,6 +77,7 @@ TEST(Bf16Ops, ElementwiseFunctionsAgreeWithF64) {
   expect_close("dropout_add", {{shape}, {shape}},
                [&](X x) { return dropout_add(x[0], x[1], kRows, site); });
   expect_close("softmax", {{shape}}, [](X x) { return softmax(x[0]); });
+  expect_close("mean_rows", {{shape}}, [](X x) { return mean_rows(x[0], kRows); });
 }
 
 TEST(Bf16Ops, NormsTakeParametersOfF32) {

@@ -20,13 +20,13 @@ constexpr int64_t kB = 4, kH = 8, kD = 64;
 constexpr int64_t kLongestDropout = 4096;
 
 // Random numbers of unit variance; a long sequence of them repeats.
-Tensor random(int64_t T, Rng& rng) {
+Tensor random(int64_t T, DType type, Rng& rng) {
   std::vector<float> values(1'000'003);
   for (float& value : values) value = static_cast<float>(rng.normal());
   Tensor x = Tensor::empty({kB, kH, T, kD}, DType::f32);
   float* to = x.data<float>();
   for (int64_t i = 0; i < x.numel(); ++i) to[i] = values[static_cast<size_t>(i) % values.size()];
-  return x;
+  return x.to(type);
 }
 
 std::array<int64_t, kB> lengths_of(int64_t T) { return {T, T / 2, T / 4, T / 4}; }
@@ -79,11 +79,13 @@ void time_attention(const AttentionCases& cases,
                     const std::function<void(const AttentionTiming&)>& report) {
   AttentionTiming timing;
   timing.threads = Runtime::current().threads();
-  const double peak = f32_peak(timing.threads);
+  const double peak =
+      cases.type == DType::bf16 ? bf16_peak(timing.threads) : f32_peak(timing.threads);
   Rng rng(cases.seed);
   for (const int64_t T : cases.lengths) {
     timing.T = T;
-    const Tensor q = random(T, rng), k = random(T, rng), v = random(T, rng), d_out = random(T, rng);
+    const auto draw = [&] { return random(T, cases.type, rng); };
+    const Tensor q = draw(), k = draw(), v = draw(), d_out = draw();
     for (const Case& which : cases_of(T)) {
       timing.mask = which.mask;
       for (const bool both : {false, true}) {

@@ -1,10 +1,12 @@
-// What scaled dot-product attention takes, alone: B 4, H 8, D 64, f32.
+// What scaled dot-product attention takes, alone: B 4, H 8, D 64.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "rapt/tensor/shape.h"
 
 namespace rapt::measure {
 
@@ -23,6 +25,7 @@ struct AttentionTiming {
 struct AttentionCases {
   std::vector<int64_t> lengths = {128, 512, 2048};  // T, of queries and keys
   int64_t steps = 5;                                // timed, after one that is not
+  DType type = DType::f32;                          // or bf16
   uint64_t seed = 0;
 };
 

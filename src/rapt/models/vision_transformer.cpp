@@ -87,8 +87,10 @@ Tensor VisionTransformer::forward(const Tensor& pixels, const Pass& pass) const 
              size, pixels.shape().text());
   const int64_t B = pixels.dim(0), side = patches_a_side(config_);
   const Rows rows = Rows::equal(B, side * side);
-  const Tensor patches = embedding_.forward(patches_of(pixels, config_.patch_size), pass);
-  const Tensor places = embedding(nn::position_ids(rows), pass.use(positions_));
+  const DType type = pass.compute_type(pixels.dtype());
+  const Tensor patches = embedding_.forward(patches_of(pixels, config_.patch_size).to(type), pass);
+  const Tensor places =
+      embedding(nn::position_ids(rows), pass.use(positions_), 1, Tensor(), rows, {}, type);
   const Tensor x =
       encoder_.forward(add(patches, places), rows, Mask(), pass.scope("encoder"));  // (B P, C)
   return head_.forward(mean_rows(x, rows), pass);

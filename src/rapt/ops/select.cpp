@@ -49,30 +49,32 @@ Tensor mean_rows(const Tensor& x, const Rows& rows) {
              "mean_rows: expected ({}, C) without gaps, got {}", rows.tokens(), x.shape().text());
   const int64_t B = rows.sentences(), C = x.dim(1), ld = x.row_stride();
   Tensor y = Tensor::zeros({B, C}, x.dtype());
-  dispatch_float(x.dtype(), "mean_rows", [&](auto tag) {
+  dispatch_activation(x.dtype(), "mean_rows", [&](auto tag) {
     using T = decltype(tag);
     const ProfileScope profile("mean_rows", 0, bytes_of(x, y));
+    std::vector<Precise<T>> sums(static_cast<size_t>(C));
     for (int64_t b = 0; b < B; ++b) {
-      T* to = y.data<T>() + b * C;
+      std::fill(sums.begin(), sums.end(), Precise<T>(0));
       for (int64_t i = 0; i < rows[b].count; ++i) {
         const T* from = x.data<T>() + (rows[b].row + i) * ld;
-        for (int64_t c = 0; c < C; ++c) to[c] += from[c];
+        for (size_t c = 0; c < sums.size(); ++c) sums[c] += static_cast<Precise<T>>(from[c]);
       }
-      const T count = static_cast<T>(std::max<int64_t>(rows[b].count, 1));
-      for (int64_t c = 0; c < C; ++c) to[c] /= count;
+      const auto count = static_cast<Precise<T>>(std::max<int64_t>(rows[b].count, 1));
+      T* to = y.data<T>() + b * C;
+      for (size_t c = 0; c < sums.size(); ++c) to[c] = T(sums[c] / count);
     }
   });
   return record(y, {x}, [rows, C](const Tensor& dy, Sink& d) {
     Tensor dx = d.write(0);
-    dispatch_float(dy.dtype(), "mean_rows", [&](auto tag) {
+    dispatch_activation(dy.dtype(), "mean_rows", [&](auto tag) {
       using T = decltype(tag);
       const ProfileScope profile("mean_rows backward", 0, bytes_of(dy, dx));
       for (int64_t b = 0; b < rows.sentences(); ++b) {
         const T* from = dy.data<T>() + b * C;
-        const T count = static_cast<T>(rows[b].count);
+        const auto count = static_cast<Precise<T>>(rows[b].count);
         for (int64_t i = 0; i < rows[b].count; ++i) {
           T* to = dx.data<T>() + (rows[b].row + i) * dx.row_stride();
-          for (int64_t c = 0; c < C; ++c) to[c] = from[c] / count;
+          for (int64_t c = 0; c < C; ++c) to[c] = T(static_cast<Precise<T>>(from[c]) / count);
         }
       }
     });

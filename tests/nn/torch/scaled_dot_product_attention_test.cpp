@@ -346,7 +346,7 @@ TEST(ScaledDotProductAttention, R09_WrongInputsAreErrorsThatSayWhatAndWhere) {
   const std::vector<Case> cases = {
       {"query", "got no tensor", [](Inputs& x, Options&) { x[0] = Tensor(); }},
       {"query", "got (3)", shaped(0, {3})},
-      {"query", "expected f32 or f64, got i32",
+      {"query", "expected f32, f64 or bf16, got i32",
        [](Inputs& x, Options&) { x[0] = Tensor::zeros({2, 4, 5, 3}, DType::i32); }},
       {"query", "got (2, 0, 5, 3)", all({2, 0, 5, 3}, {2, 0, 7, 3}, {2, 0, 7, 2}, false)},
       {"query", "got (2, 0, 5, 3)", all({2, 0, 5, 3}, {2, 1, 7, 3}, {2, 1, 7, 2}, true)},
@@ -390,6 +390,27 @@ TEST(ScaledDotProductAttention, R09_WrongInputsAreErrorsThatSayWhatAndWhere) {
     EXPECT_EQ(message.find("scaled_dot_product_attention: " + c.argument + ":"), 0u) << message;
     EXPECT_NE(message.find(c.expected), std::string::npos) << message;
   }
+}
+
+// In bf16, with a mask of f32 for the scores, on the CPU's tiles where it has them.
+TEST(ScaledDotProductAttention, TakesInputsOfBf16) {
+  const auto narrow = [](const Shape& shape, uint64_t seed) {
+    return random_tensor(shape, seed).to(DType::bf16);
+  };
+  const Tensor q = narrow({2, 2, 40, 32}, 1), k = narrow({2, 2, 50, 32}, 2),
+               v = narrow({2, 2, 50, 24}, 3), mask = random_tensor({40, 50}, 4);
+  for (const bool masked : {false, true}) {
+    Options options, wide;
+    if (masked) options.attn_mask = mask.to(DType::f32), wide.attn_mask = mask;
+    const Tensor y = scaled_dot_product_attention(q, k, v, options);
+    EXPECT_EQ(y.dtype(), DType::bf16);
+    const auto f64 = [](const Tensor& x) { return x.to(DType::f64); };
+    EXPECT_LE(difference(y, formula(f64(q), f64(k), f64(v), wide)), 1e-2);
+  }
+  EXPECT_NE(error_of([&] {
+              scaled_dot_product_attention(q, k, v, {.attn_mask = mask.to(DType::bf16)});
+            }).find("attn_mask: expected bool or f32, got bf16"),
+            std::string::npos);
 }
 
 }  // namespace

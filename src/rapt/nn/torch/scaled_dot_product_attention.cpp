@@ -33,9 +33,10 @@ void check_tensor(const char* name, const Tensor& x, const Tensor& query) {
              x.defined() ? x.shape().text() : "no tensor");
   RAPT_CHECK(x.rank() == query.rank(), "{}: {}: expected {} axes as query {} has, got {}", kWho,
              name, query.rank(), query.shape().text(), x.shape().text());
-  RAPT_CHECK(x.dtype() == query.dtype() && (x.dtype() == DType::f32 || x.dtype() == DType::f64),
-             "{}: {}: expected {}, got {}", kWho, name,
-             &x == &query ? "f32 or f64" : dtype_name(query.dtype()), dtype_name(x.dtype()));
+  const bool number =
+      x.dtype() == DType::f32 || x.dtype() == DType::f64 || x.dtype() == DType::bf16;
+  RAPT_CHECK(x.dtype() == query.dtype() && number, "{}: {}: expected {}, got {}", kWho, name,
+             &x == &query ? "f32, f64 or bf16" : dtype_name(query.dtype()), dtype_name(x.dtype()));
   RAPT_CHECK(x.dim(-1) > 0, "{}: {}: expected a last axis of at least 1, got {}", kWho, name,
              x.shape().text());
 }
@@ -104,8 +105,10 @@ Sizes check(const Tensor& query, const Tensor& key, const Tensor& value,
 
 // attn_mask as (B or 1, H or 1, L or 1, S); what is repeated along other axes is copied.
 Tensor check_mask(const Tensor& mask, const Tensor& query, const Sizes& sizes) {
-  RAPT_CHECK(mask.dtype() == DType::boolean || mask.dtype() == query.dtype(),
-             "{}: attn_mask: expected bool or {}, got {}", kWho, dtype_name(query.dtype()),
+  // Scores are f32 where the inputs are bf16, and so is what is added to them.
+  const DType number = query.dtype() == DType::bf16 ? DType::f32 : query.dtype();
+  RAPT_CHECK(mask.dtype() == DType::boolean || mask.dtype() == number,
+             "{}: attn_mask: expected bool or {}, got {}", kWho, dtype_name(number),
              dtype_name(mask.dtype()));
   const Shape full = join(sizes.leading, {sizes.L, sizes.S});
   bool fits = mask.rank() <= full.rank();
