@@ -143,6 +143,10 @@ CLI::Validator number_above_zero() {
   return number("a number above 0", [](double x) { return x > 0 && std::isfinite(x); });
 }
 
+CLI::Validator number_from_zero() {
+  return number("a number of at least 0", [](double x) { return x >= 0 && std::isfinite(x); });
+}
+
 CLI::Validator fraction() {
   return number("a number in [0, 1)", [](double x) { return x >= 0 && x < 1; });
 }

@@ -14,6 +14,7 @@ namespace rapt::cli {
 // Checks of a flag's value, whose messages say what was expected and what came.
 CLI::Validator whole(int64_t low, int64_t high = std::numeric_limits<int64_t>::max());
 CLI::Validator number_above_zero();
+CLI::Validator number_from_zero();
 CLI::Validator fraction();  // a number in [0, 1)
 CLI::Validator one_of(std::vector<std::string> values);
 CLI::Validator yes_or_no();  // of a flag without a value, for its variable in the environment

@@ -23,43 +23,52 @@ double tokens_per_second(const train::Progress& p) {
   return p.seconds > 0 ? static_cast<double>(p.tokens) / p.seconds : 0;
 }
 
-double seconds_left(const train::Progress& p) {
-  if (p.step == 0) return 0;
-  return p.seconds / static_cast<double>(p.step) * static_cast<double>(p.steps - p.step);
+std::string of(int64_t limit) {
+  return limit == train::kNoLimit ? "" : "/" + std::to_string(limit);
 }
 
 std::string numbers(const train::Progress& p) {
-  return fmt::format("epoch {:>{}}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", p.epoch,
-                     std::to_string(p.epochs).size(), p.epochs, p.loss, tokens_per_second(p),
-                     duration(seconds_left(p)));
+  const auto width = p.epochs == train::kNoLimit ? 1 : std::to_string(p.epochs).size();
+  std::string text = fmt::format("epoch {:>{}}{}  loss {:.4f}  {:.0f} tokens/s", p.epoch, width,
+                                 of(p.epochs), p.loss, tokens_per_second(p));
+  if (std::isfinite(p.seconds_left)) text += fmt::format("  {} left", duration(p.seconds_left));
+  return text;
 }
 
 // To the millisecond, or the thousandth of a token.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 Fields fields(const train::Progress& p) {
-  return {{"epoch", p.epoch},
-          {"epochs", p.epochs},
-          {"batch", p.batch},
-          {"batches", p.batches},
-          {"step", p.step},
-          {"steps", p.steps},
-          {"loss", p.loss},
-          {"last_loss", p.last_loss},
-          {"learning_rate", p.rate},
-          {"tokens", p.tokens},
-          {"tokens_per_s", rounded(tokens_per_second(p))},
-          {"seconds", rounded(p.seconds)},
-          {"seconds_left", rounded(seconds_left(p))}};
+  Fields all = {{"epoch", p.epoch},
+                {"epochs", p.epochs},
+                {"batch", p.batch},
+                {"batches", p.batches},
+                {"step", p.step},
+                {"steps", p.steps},
+                {"loss", p.loss},
+                {"last_loss", p.last_loss},
+                {"learning_rate", p.rate},
+                {"tokens", p.tokens},
+                {"tokens_per_s", rounded(tokens_per_second(p))},
+                {"seconds", rounded(p.seconds)},
+                {"seconds_left", rounded(p.seconds_left)}};
+  if (p.epochs == train::kNoLimit) all.erase("epochs");
+  if (p.steps == train::kNoLimit) all.erase("steps");
+  if (!std::isfinite(p.seconds_left)) all.erase("seconds_left");
+  return all;
 }
 
 // As much of a bar as fits beside `taken` columns, with the space after it.
 std::string bar(const train::Progress& p, int taken) {
   const int width = std::min(24, terminal_width() - taken - 2);
   if (width < 4) return "";
-  const auto full = static_cast<int>(p.step * width / std::max<int64_t>({1, p.step, p.steps}));
+  // By steps where their number is known, else by time; nothing where neither bounds the run.
+  const double time = p.seconds / std::max(1e-9, p.seconds + p.seconds_left);
+  const auto full = p.steps == train::kNoLimit
+                        ? static_cast<int64_t>(width * time)
+                        : p.step * width / std::max<int64_t>({1, p.step, p.steps});
   std::string text;
-  for (int i = 0; i < width; ++i) text += i < full ? "█" : "░";
+  for (int64_t i = 0; i < width; ++i) text += i < full ? "█" : "░";
   return text + " ";
 }
 
@@ -81,8 +90,11 @@ ProgressPrinter::ProgressPrinter(const Globals& globals) : globals_(globals) {
   }
 }
 
-ProgressPrinter::~ProgressPrinter() {
+ProgressPrinter::~ProgressPrinter() { end_line(); }
+
+void ProgressPrinter::end_line() {
   if (drawn_) message("\n");
+  drawn_ = false;
 }
 
 void ProgressPrinter::report(const train::Progress& progress) {

@@ -21,6 +21,9 @@ class ProgressPrinter {
   // Called after every step.
   void report(const train::Progress& progress);
 
+  // Before other lines: a bar that is drawn stays where it is.
+  void end_line();
+
  private:
   enum class Kind { none, plain, bar };
   void draw(const train::Progress& progress, bool epoch_ended);

@@ -1,6 +1,4 @@
 // rapt train: a translator from two aligned text files.
-#include "rapt/train/seq2seq.h"
-
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -11,24 +9,13 @@
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/progress.h"
+#include "cli/train_options.h"
 #include "rapt/base/check.h"
-#include "rapt/base/limits.h"
-#include "rapt/train/recipe.h"
 
 namespace rapt::cli {
 namespace {
 
-struct Options {
-  data::PairFiles files;
-  std::string out, columns = "1,2";
-  int64_t subwords = 0;  // pieces of a joint model learnt from the text; 0: words
-  std::string source_tokenizer, target_tokenizer;
-  std::string invalid_utf8 = "strict";
-  train::Recipe recipe = train::small_recipe();
-  int64_t layers = recipe.model.num_encoder_layers;
-  double dropout = recipe.model.dropout;
-  std::string dtype = "f32";
-};
+using Options = TrainOptions;
 
 // The text is read twice, for its words and for its sentences.
 void require_files(const data::PairFiles& files) {
@@ -45,25 +32,9 @@ void require_files(const data::PairFiles& files) {
   }
 }
 
-// Either two files or one with columns; tokenizers from files for both sides, or none.
-void check_choices(Options& options) {
-  data::PairFiles& files = options.files;
-  if (!files.pairs.empty() && !(files.source.empty() && files.target.empty()))
-    fail(ErrorKind::usage,
-         "train: --pairs stands for --source and --target, give one or the others");
-  const auto digit = [](char c) { return c >= '1' && c <= '9'; };
-  const std::string& columns = options.columns;
-  if (columns.size() != 3 || !digit(columns[0]) || columns[1] != ',' || !digit(columns[2]))
-    fail(ErrorKind::usage, "--columns: expected two numbers from 1 to 9 such as 2,1, got {}",
-         columns);
-  files.source_column = columns[0] - '0';
-  files.target_column = columns[2] - '0';
-  if (options.source_tokenizer.empty() != options.target_tokenizer.empty())
-    fail(ErrorKind::usage,
-         "train: expected --source-tokenizer and --target-tokenizer together; the same file may "
-         "stand for both");
-  if (options.subwords > 0 && !options.source_tokenizer.empty())
-    fail(ErrorKind::usage, "train: --subwords and --source-tokenizer exclude each other");
+text::LineOptions line_options(const Options& options) {
+  return {.invalid = options.invalid_utf8 == "replace" ? text::InvalidUtf8::replace
+                                                       : text::InvalidUtf8::refuse};
 }
 
 data::PairVocabularies make_vocabularies(const Options& options, const text::LineOptions& lines,
@@ -77,150 +48,202 @@ data::PairVocabularies make_vocabularies(const Options& options, const text::Lin
   return data::build_vocabularies(options.files, options.recipe.words, lines);
 }
 
-data::PairCorpus read_corpus(const Options& options, data::PairVocabularies& words) {
-  const text::LineOptions lines{.invalid = options.invalid_utf8 == "replace"
-                                               ? text::InvalidUtf8::replace
-                                               : text::InvalidUtf8::refuse};
-  require_files(options.files);
-  words = make_vocabularies(options, lines, options.recipe.fit.seed);
-  return data::read_pairs(options.files, words.source, words.target, options.recipe.pairs(lines));
-}
-
-void describe(const data::PairCorpus& corpus, const data::PairVocabularies& words,
+void describe(const data::PairCorpus& corpus, const decode::Translator& translator,
               const Globals& globals) {
   say(globals,
       fmt::format("{} pairs ({} with an empty side and {} too long left out), "
                   "vocabularies of {} and {} entries",
-                  corpus.size(), corpus.empty_pairs, corpus.too_long_pairs, words.source.size(),
-                  words.target.size()),
+                  corpus.size(), corpus.empty_pairs, corpus.too_long_pairs,
+                  translator.source.size(), translator.target.size()),
       {{"pairs", corpus.size()},
        {"empty_pairs", corpus.empty_pairs},
        {"too_long_pairs", corpus.too_long_pairs},
-       {"source_vocabulary", words.source.size()},
-       {"target_vocabulary", words.target.size()}});
+       {"source_vocabulary", translator.source.size()},
+       {"target_vocabulary", translator.target.size()}});
   if (corpus.replaced > 0)
     say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", corpus.replaced),
         {{"replaced", corpus.replaced}});
 }
 
-int train(Options options, const Globals& globals) {
-  check_choices(options);
+// The files that the run reads, by their flags.
+std::map<std::string, train::DataFile> files_of(const Options& options) {
+  std::map<std::string, std::string> paths;
+  const auto add = [&](const char* flag, const std::filesystem::path& path) {
+    if (!path.empty()) paths[flag] = path.string();
+  };
+  add("--source", options.files.source);
+  add("--target", options.files.target);
+  add("--pairs", options.files.pairs);
+  add("--source-tokenizer", options.source_tokenizer);
+  add("--target-tokenizer", options.target_tokenizer);
+  add("--valid-source", options.valid_files.source);
+  add("--valid-target", options.valid_files.target);
+  return train::data_files(paths);
+}
+
+// What is trained, and from where on.
+struct Job {
+  decode::Translator translator;
+  data::PairCorpus corpus;
+  std::optional<train::ValidationSet> validation;
+  train::RunState state;
+};
+
+Job prepare(Options& options, const std::optional<train::OpenRun>& begun, const Globals& globals) {
   train::Recipe& recipe = options.recipe;
-  recipe.model.num_encoder_layers = recipe.model.num_decoder_layers = options.layers;
-  recipe.model.dropout = recipe.model.position_dropout = options.dropout;
-  recipe.fit.seed = globals.seed;
-  if (options.dtype == "bf16") recipe.fit.compute_type = DType::bf16;
-  recipe.check();
-  decode::check_model_folder(options.out);
-  data::PairVocabularies words;
-  const data::PairCorpus corpus = read_corpus(options, words);
-  describe(corpus, words, globals);
-  const decode::Translator translator = train::make_translator(recipe, std::move(words));
-  if (recipe.fit.batches.tokens == 0) recipe.fit.batches.tokens = train::batch_tokens(corpus);
-  const int64_t parameters = nn::count_parameters(*translator.model);
-  say(globals,
-      fmt::format("{} parameters, steps of at most {} tokens", parameters,
-                  recipe.fit.batches.tokens),
-      {{"parameters", parameters}, {"batch_tokens", recipe.fit.batches.tokens}});
-  const Interrupt interrupt;
-  recipe.fit.stop = [&] { return interrupt.signal() != 0; };
-  {
-    ProgressPrinter printer(globals);
-    train::learn(translator, corpus, recipe,
-                 [&](const train::Progress& progress) { printer.report(progress); });
+  const text::LineOptions lines = line_options(options);
+  require_files(options.files);
+  Job job;
+  if (begun) {
+    train::expect_same_files(begun->state, files_of(options));
+    job.state = begun->state;
+    job.translator = decode::load_translator(begun->checkpoint);
+  } else {
+    job.translator =
+        train::make_translator(recipe, make_vocabularies(options, lines, recipe.fit.seed));
   }
-  const int stopped_by = interrupt.signal();
-  decode::save_translator(translator, options.out);
-  say(globals, fmt::format("{}wrote {}", stopped_by == 0 ? "" : "stopped early; ", options.out),
-      {{"folder", options.out}, {"stopped_early", stopped_by != 0}});
-  return stopped_by == 0 ? 0 : 128 + stopped_by;
+  const decode::Translator& translator = job.translator;
+  job.corpus =
+      data::read_pairs(options.files, translator.source, translator.target, recipe.pairs(lines));
+  describe(job.corpus, translator, globals);
+  recipe.settle(job.corpus);
+  auto settings = train::settings_of(recipe, options.run);
+  settings["subwords"] = std::to_string(options.subwords);
+  settings["columns"] = options.columns;
+  settings["invalid-utf8"] = options.invalid_utf8;
+  if (begun) train::expect_same_settings(begun->state, settings);
+  job.state.settings = std::move(settings);
+  if (!begun) job.state.files = files_of(options);
+  if (!options.valid_files.source.empty()) {
+    job.validation = train::read_validation(options.valid_files, translator, recipe.pairs(lines));
+    const data::PairCorpus& corpus = job.validation->corpus;
+    say(globals,
+        fmt::format("{} pairs to validate on ({} with an empty side and {} too long left out)",
+                    corpus.size(), corpus.empty_pairs, corpus.too_long_pairs),
+        {{"valid_pairs", corpus.size()}});
+  }
+  return job;
 }
 
-void add_model_flags(CLI::App& verb, Options& options) {
-  const Limits limits;
-  models::EncoderDecoderConfig& model = options.recipe.model;
-  const auto size = [&](const char* name, int64_t& value, int64_t low, int64_t high,
-                        const char* help) {
-    verb.add_option(name, value, help)
-        ->type_name("N")
-        ->check(whole(low, high))
-        ->capture_default_str();
-  };
-  size("--d-model", model.d_model, 1, limits.width, "Width of the model");
-  size("--nhead", model.nhead, 1, limits.width, "Attention heads; they divide the width");
-  size("--dim-feedforward", model.dim_feedforward, 1, limits.width,
-       "Hidden units of the feed-forward layers");
-  size("--layers", options.layers, 0, limits.layers, "Encoder layers, and decoder layers");
-  size("--max-len", model.max_len, 2, limits.positions,
-       "The most words of a sentence; pairs with longer ones are left out");
-  verb.add_option("--dropout", options.dropout,
-                  "Share of the elements that are dropped in training, in [0, 1)")
-      ->type_name("P")
-      ->check(fraction())
-      ->capture_default_str();
+// `what` was measured, and what became of it.
+void report_validation(const Globals& globals, const std::string& what, const train::Validation& v,
+                       const char* note, Fields fields) {
+  std::string line =
+      fmt::format("{}  valid loss {:.4f}  perplexity {:.2f}", what, v.loss, v.perplexity());
+  fields.update({{"valid_loss", v.loss}, {"valid_perplexity", v.perplexity()}});
+  if (v.bleu) {
+    line += fmt::format("  BLEU {:.2f}  chrF {:.2f}", *v.bleu, *v.chrf);
+    fields.update({{"valid_bleu", *v.bleu},
+                   {"valid_chrf", *v.chrf},
+                   {"source", v.source},
+                   {"reference", v.reference},
+                   {"translation", v.translation}});
+  }
+  line += note;
+  if (v.bleu) line += fmt::format("\n  {}\n  = {}\n  > {}", v.source, v.reference, v.translation);
+  say(globals, line, fields);
 }
 
-void add_learning_flags(CLI::App& verb, Options& options) {
-  train::Recipe& recipe = options.recipe;
-  const auto count = [&](const char* name, int64_t& value, int64_t low, const char* help) {
-    verb.add_option(name, value, help)
-        ->type_name("N")
-        ->check(whole(low, int64_t{1} << 40))
-        ->capture_default_str();
-  };
-  count("--epochs", recipe.fit.epochs, 1, "Passes over the pairs");
-  verb.add_option("--batch-tokens", recipe.fit.batches.tokens,
-                  "Tokens of a step at most, source and target together (default: an eighth of the "
-                  "corpus, but no more than 4096)")
-      ->type_name("N")
-      ->check(whole(1, int64_t{1} << 40));
-  count("--min-count", recipe.words.min_count, 1, "Rarer words become <unk>");
-  count("--warmup", recipe.schedule.warmup, 0, "Steps of a linear rise of the learning rate");
-  verb.add_option("--learning-rate", recipe.schedule.rate, "Of AdamW, constant after the warm-up")
-      ->type_name("RATE")
-      ->check(number_above_zero())
-      ->capture_default_str();
-  verb.add_option("--dtype", options.dtype,
-                  "What is computed in: f32, or bf16 with parameters of f32, faster on CPUs that "
-                  "multiply it")
-      ->type_name("TYPE")
-      ->check(one_of({"f32", "bf16"}))
-      ->capture_default_str();
-  verb.add_option("--label-smoothing", recipe.fit.label_smoothing,
-                  "Share of the probability that is spread over all words, in [0, 1)")
-      ->type_name("P")
-      ->check(fraction())
-      ->capture_default_str();
+train::RunResult go(Job& job, const Options& options, const Globals& globals) {
+  ProgressPrinter printer(globals);
+  const train::RunEvents events{
+      .progress = [&](const train::Progress& progress) { printer.report(progress); },
+      .validated =
+          [&](int64_t step, const train::Validation& v, bool best) {
+            printer.end_line();
+            report_validation(globals, fmt::format("step {}", step), v,
+                              best ? "  (best so far)" : "", {{"step", step}, {"best", best}});
+          },
+      .averaged =
+          [&](const std::vector<int64_t>& steps, const train::Validation& v, bool chosen) {
+            report_validation(globals, fmt::format("mean of {} checkpoints", steps.size()), v,
+                              chosen ? "  (the best)" : "  (the best single one is better)",
+                              {{"averaged", steps}, {"best", chosen}});
+          },
+      .saved =
+          [&](const std::filesystem::path& path) {
+            if (!globals.verbose) return;
+            printer.end_line();
+            note(globals, "saved " + path.string());
+          },
+      .warn =
+          [&](const std::string& line) {
+            printer.end_line();
+            log(globals, Level::warning, line);
+          }};
+  return train::run(job.translator, job.corpus, job.validation ? &*job.validation : nullptr,
+                    options.recipe, options.run, job.state, events);
 }
 
-void add_text_flags(CLI::App& verb, Options& options) {
-  CLI::Option* source = verb.add_option("--source", options.files.source,
-                                        "Text to translate from, one sentence a line")
-                            ->type_name("FILE")
-                            ->required();
-  CLI::Option* target =
-      verb.add_option("--target", options.files.target, "The translations, line by line")
-          ->type_name("FILE")
-          ->required();
-  verb.add_option("--pairs", options.files.pairs,
-                  "Both in one file instead, with tabs between the columns, as Tatoeba's are")
-      ->type_name("FILE")
-      ->each([source, target](const std::string&) {
-        source->required(false);
-        target->required(false);
-      });
-  verb.add_option("--columns", options.columns, "Which columns of --pairs are source and target")
-      ->type_name("N,N")
-      ->capture_default_str();
-  verb.add_option("--subwords", options.subwords,
-                  "Learn subwords from both sides, N pieces at most, instead of words")
-      ->type_name("N")
-      ->check(whole(1, 1'000'000));
-  verb.add_option("--source-tokenizer", options.source_tokenizer,
-                  "A SentencePiece .model for the source, as rapt tokenize learns them")
-      ->type_name("FILE");
-  verb.add_option("--target-tokenizer", options.target_tokenizer, "The same for the target")
-      ->type_name("FILE");
+// `from`: the step that the run went on from.
+void summarize(const train::RunResult& result, int64_t from, const Options& options,
+               const Globals& globals) {
+  if (result.ended && result.steps == from) {
+    say(globals, fmt::format("the run had ended at step {}; raise --epochs or --steps to go on",
+                             result.steps));
+    return;
+  }
+  std::string how = result.ended ? "" : "stopped early; ";
+  if (result.early) how = fmt::format("no better model for {} validations; ", options.run.patience);
+  say(globals, fmt::format("{}wrote {}", how, options.out),
+      {{"folder", options.out},
+       {"steps", result.steps},
+       {"best_step", result.best.step},
+       {"stopped_early", !result.ended}});
+  if (!result.ended) say(globals, "go on with: rapt train --resume " + options.out);
+}
+
+// The options of the run that --resume names, and where it stands; nothing where there is none yet.
+std::optional<train::OpenRun> find_run(Options& options, const CLI::App& verb,
+                                       const Globals& globals) {
+  const bool named = !options.resume.empty() && !options.resume.front().empty();
+  if (named && !options.out.empty() && options.out != options.resume.front())
+    fail(ErrorKind::usage, "--resume: expected the folder of --out, {}, or none, got {}",
+         options.out, options.resume.front());
+  const std::string folder = named ? options.resume.front() : options.out;
+  auto begun =
+      train::open_run(folder, [&](const std::string& line) { log(globals, Level::warning, line); });
+  if (!begun) {
+    if (options.out.empty() || (options.files.source.empty() && options.files.pairs.empty()))
+      fail(ErrorKind::model, "--resume: {} holds no run to go on with", folder);
+    say(globals, "no checkpoint yet: beginning at the start");
+    return begun;
+  }
+  options = with_stored_flags(begun->state.arguments, verb);
+  options.out = folder;
+  say(globals, fmt::format("going on from step {}", begun->state.place.step),
+      {{"step", begun->state.place.step}});
+  return begun;
+}
+
+uint64_t seed_of(const std::optional<train::OpenRun>& begun, const CLI::App& verb,
+                 const Globals& globals) {
+  const bool given = verb.get_parent()->get_option("--seed")->count() > 0;
+  if (!begun || given || !begun->state.settings.contains("seed")) return globals.seed;
+  return std::stoull(begun->state.settings.at("seed"));
+}
+
+int train(Options options, const CLI::App& verb, const Globals& globals) {
+  const bool resumes = verb.get_option("--resume")->count() > 0;
+  std::optional<train::OpenRun> begun;
+  if (resumes) begun = find_run(options, verb, globals);
+  settle(options, seed_of(begun, verb, globals));
+  decode::check_model_folder(options.out);
+  if (!begun && !options.restart) train::expect_no_open_run(options.out);
+  Job job = prepare(options, begun, globals);
+  if (!begun) {
+    job.state.arguments = given_flags(verb);
+    train::clear_run(options.out);
+  }
+  const int64_t parameters = nn::count_parameters(*job.translator.model);
+  const int64_t tokens = options.recipe.fit.batches.tokens;
+  say(globals, fmt::format("{} parameters, batches of at most {} tokens", parameters, tokens),
+      {{"parameters", parameters}, {"batch_tokens", tokens}});
+  const Interrupt interrupt;
+  options.recipe.fit.stop = [&] { return interrupt.signal() != 0; };
+  const train::RunResult result = go(job, options, globals);
+  summarize(result, begun ? begun->state.place.step : -1, options, globals);
+  return result.ended ? 0 : 128 + interrupt.signal();
 }
 
 }  // namespace
@@ -229,25 +252,16 @@ void add_train(CLI::App& app, Globals& globals, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
       "train", "Train a translator from two aligned text files, words or subwords as tokens");
-  add_text_flags(*verb, *options);
-  verb->add_option("--out", options->out,
-                   "The model folder to write; an old model is replaced at the end")
-      ->type_name("DIR")
-      ->required();
-  verb->add_option("--invalid-utf8", options->invalid_utf8,
-                   "strict: an error; replace: U+FFFD, counted")
-      ->type_name("RULE")
-      ->check(one_of({"strict", "replace"}))
-      ->capture_default_str();
-  add_learning_flags(*verb, *options);
-  add_model_flags(*verb, *options);
+  add_train_flags(*verb, *options);
   verb->footer(
       "The defaults are the preset small. Words are what stands between spaces and tabs.\n"
       "Text packed by gzip is read unpacked.\n"
-      "SIGINT and SIGTERM stop after the step; the model as it is then is written.\n"
-      "Example:\n  rapt train --source train.en --target train.de --out model --epochs 20");
-  verb->callback([options, &globals, &action] {
-    action = [options, &globals] { return train(*options, globals); };
+      "SIGINT and SIGTERM stop after the step; the model as it is then is written, and --resume "
+      "goes on from there.\n"
+      "Examples:\n  rapt train --source train.en --target train.de --out model --epochs 20\n"
+      "  rapt train --resume model");
+  verb->callback([options, verb, &globals, &action] {
+    action = [options, verb, &globals] { return train(*options, *verb, globals); };
   });
 }
 

@@ -7,7 +7,7 @@ import struct
 import subprocess
 import unittest
 
-from program import CLEAN, PROGRAM, SOURCE_TEXT, TARGET_TEXT, TestCase, rapt, safetensors_file
+from program import CLEAN, PROGRAM, SOURCE_TEXT, TARGET_TEXT, TestCase, rapt, safetensors_file, snapshot
 
 VERBS = ["demo", "train", "translate", "inspect", "forward", "bench"]
 
@@ -62,7 +62,7 @@ class WrongUsage(TestCase):
         self.assert_fails(rapt(), 2, "expected a verb: demo, train, ")
         self.assert_fails(rapt("translate"), 2, "translate: expected DIR (a model folder, as train writes it)")
         self.assert_fails(rapt("train"), 2, "train: expected --source FILE, --target FILE and --out DIR")
-        self.assert_fails(rapt("train", "--source", "a", "--target", "b"), 2, "expected --out DIR (the model folder")
+        self.assert_fails(rapt("train", "--source", "a", "--target", "b"), 2, "expected --out DIR (the folder of the run")
         self.assert_fails(rapt("train", "a", "b"), 2, "unknown argument a; expected --source FILE, --target FILE")
         self.assert_fails(rapt("demo", "here"), 2, "demo: unknown argument here")
         self.assert_fails(rapt("demo", "--out"), 2, "--out: expected DIR after it, got nothing")
@@ -222,7 +222,7 @@ class Streams(TestCase):
         done = self.closed("<&- >&- 2>&-", *args, "--d-model", "8", "--nhead", "2", "--epochs", "2", "--out", model)
         self.assertEqual(done.returncode, 0)
         self.assertEqual(rapt("inspect", model).code, 0)
-        self.assertNotIn(b"epoch", b"".join(p.read_bytes() for p in model.iterdir()))
+        self.assertNotIn(b"epoch", b"".join(snapshot(model).values()))
 
     def test_messages_that_nobody_takes_do_not_end_a_run(self):
         with open("/dev/full", "wb") as full:

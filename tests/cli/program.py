@@ -91,8 +91,9 @@ class TestCase(unittest.TestCase):
 
 
 def snapshot(folder):
-    """The files of a folder with what they hold."""
-    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+    """The files of a folder with what they hold; of a run's folder, those of its model."""
+    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()
+            if path.name not in ("checkpoints", "metrics.jsonl")}
 
 
 def edit_config(model, **changes):

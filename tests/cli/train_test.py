@@ -62,7 +62,7 @@ class Train(TestCase):
             with self.subTest(number):
                 running = subprocess.Popen(
                     [PROGRAM, "train", "--source", self.file("a", "a b\n" * 50), "--target", self.file("b", "x y\n" * 50),
-                     "--out", self.folder / "model", *TINY, "--epochs", "1000000"], stderr=subprocess.PIPE, env=CLEAN)
+                     "--out", self.folder / "model", *TINY, "--epochs", "1000000", "--restart"], stderr=subprocess.PIPE, env=CLEAN)
                 line = b""
                 while not line.startswith(b"epoch"):  # it has begun
                     line = running.stderr.readline()
@@ -192,7 +192,7 @@ class Out(TestCase):
 
     def test_R61_a_kill_leaves_the_old_model_or_the_new(self):
         arguments = [PROGRAM, "train", "--source", self.file("a", SOURCE_TEXT), "--target", self.file("b", TARGET_TEXT),
-                     "--out", self.folder / "model", *TINY, "--epochs", "1", "--quiet"]
+                     "--out", self.folder / "model", *TINY, "--epochs", "1", "--quiet", "--restart"]
         whole = []
         for seed in ("1", "2"):
             subprocess.run([*arguments, "--seed", seed], check=True, env=CLEAN)

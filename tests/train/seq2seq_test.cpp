@@ -43,6 +43,10 @@ Seq2SeqBatch batch_of(const data::PairCorpus& corpus, int64_t pairs) {
   return to_tensors(data::make_batch(corpus, which, 1, 2));
 }
 
+std::vector<float> values_as_float(const Tensor& x) {
+  return {x.data<float>(), x.data<float>() + x.numel()};
+}
+
 std::vector<Tensor> values(const nn::Module& module) {
   std::vector<Tensor> all;
   for (const NamedParameter& p : nn::parameters(module)) all.push_back(p.value().contiguous_copy());
@@ -149,6 +153,110 @@ TEST(TrainStep, R13_ABatchWithoutTargetsChangesNothing) {
   EXPECT_EQ(result.loss.mean(), 0);
   const std::vector<Tensor> after = values(model);
   for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(same_bits(after[i], before[i]));
+}
+
+// The gradients of a step, before an optimizer that does nothing.
+std::vector<std::vector<float>> gradients_of(const models::EncoderDecoder& model,
+                                             const std::vector<Seq2SeqBatch>& batches) {
+  const auto optimizer = optim::make_sgd(nn::parameters(model));
+  Gradients gradients;
+  const StepResult result =
+      try_step(static_cast<int64_t>(batches.size()),
+               [&](int64_t micro, const Pass& pass) {
+                 return seq2seq_loss(model, batches[static_cast<size_t>(micro)], 0.1, pass);
+               },
+               *optimizer, gradients, {.rate = 0, .seed = 3, .step = 4});
+  EXPECT_TRUE(result.updated);
+  std::vector<std::vector<float>> all;
+  for (const NamedParameter& p : nn::parameters(model)) {
+    if (p.begin == 0) all.push_back(values_as_float(gradients.of(p.parameter)));
+  }
+  all.push_back({static_cast<float>(result.loss.sum.item()), static_cast<float>(result.loss.count),
+                 static_cast<float>(result.norm)});
+  return all;
+}
+
+TEST(TrainStep, R16_AccumulatedGradientsAreThoseOfTheLargeBatch) {
+  data::PairCorpus corpus = reversed_pairs(12);
+  corpus.add(std::vector<int32_t>(9, 4), std::vector<int32_t>(10, 5), 12);  // one long pair
+  models::EncoderDecoderConfig config = learning_config();
+  config.dropout = config.position_dropout = 0.1;  // by sentence: the same masks in any batch
+  const models::EncoderDecoder model = make_model(config, DType::f32);
+  const auto part = [&](std::vector<int64_t> pairs) {
+    return to_tensors(data::make_batch(corpus, pairs, 1, 2));
+  };
+  const Seq2SeqBatch nothing{ids({3}), ids({}), ids({}), Rows::packed({1}), Rows::packed({0})};
+  const auto whole = gradients_of(model, {part({0, 1, 2, 3, 4, 5, 6, 12})});
+  const auto parts =
+      gradients_of(model, {part({0, 1, 2, 3, 4}), nothing, part({5, 6}), part({12})});
+  ASSERT_EQ(parts.size(), whole.size());
+  for (size_t i = 0; i < whole.size(); ++i)
+    EXPECT_LE((relative_difference<float, float>(parts[i], whole[i])), 1e-5) << i;
+}
+
+TEST(Fit, R17_ABadStepIsLeftOutAndARowOfThemEndsTheRun) {
+  const data::PairCorpus corpus = reversed_pairs(20);
+  models::EncoderDecoder model = make_model(learning_config(), DType::f32);
+  const auto optimizer = optim::make_adam(nn::parameters(model));
+  Tensor table = nn::parameters(model).front().value();
+  const float kept = table.data<float>()[3 * 32];
+  std::vector<std::string> skipped;
+  Place place;
+  const auto run = [&](int64_t max_skips, int64_t bad_steps) {
+    place = {};
+    skipped.clear();
+    int64_t step = 0;
+    table.data<float>()[3 * 32] = bad_steps > 0 ? NAN : kept;  // a weight of the word 3
+    fit(
+        model, corpus, *optimizer,
+        {.epochs = 1,
+         .batches = {.pairs = 20},
+         .rate = [](int64_t) { return 0.0; },
+         .max_skips = max_skips},
+        [&](const Progress& p) {
+          skipped.push_back(p.skipped);
+          if (++step == bad_steps) table.data<float>()[3 * 32] = kept;
+        },
+        place);
+  };
+  run(0, 0);
+  EXPECT_EQ(skipped, std::vector<std::string>{""});
+  const std::vector<Tensor> before = values(model);
+  const int64_t steps = optimizer->steps();
+  run(1, 1);
+  EXPECT_EQ(skipped, std::vector<std::string>{"the loss"});
+  EXPECT_EQ(place.skipped, 1);
+  EXPECT_EQ(place.tokens, 0);
+  EXPECT_EQ(optimizer->steps(), steps);
+  const std::vector<Tensor> after = values(model);
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(same_bits(after[i], before[i]));
+  try {
+    run(0, 9);
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::diverged);
+  }
+}
+
+TEST(Fit, AGoodStepEndsARowOfBadOnes) {
+  const data::PairCorpus corpus = reversed_pairs(20);
+  models::EncoderDecoder model = make_model(learning_config(), DType::f32);
+  const auto optimizer = optim::make_adam(nn::parameters(model));
+  Tensor table = nn::parameters(model).front().value();
+  const std::vector<float> good(table.data<float>(), table.data<float>() + table.numel());
+  Place place;
+  int64_t step = 0;
+  const auto set = [&](bool bad) {
+    for (int64_t i = 0; i < table.numel(); ++i)
+      table.data<float>()[i] = bad ? NAN : good[static_cast<size_t>(i)];
+  };
+  set(true);
+  fit(
+      model, corpus, *optimizer,
+      {.epochs = 2, .batches = {.pairs = 4}, .rate = [](int64_t) { return 0.0; }, .max_skips = 2},
+      [&](const Progress&) { set(++step % 3 != 2); }, place);  // bad, bad, good, bad, bad, ...
+  EXPECT_EQ(place.step, 10);
+  EXPECT_EQ(place.skipped, 7);
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFiles[] = {models::kConfigFile, models::kWeightsFile, kSourceVocabulary,
                                        kTargetVocabulary,   kSourceSubwords,      kTargetSubwords,
-                                       kJointSubwords};
+                                       kJointSubwords, "metrics.jsonl", "checkpoints"};
 
 // A tokenizer may have fewer tokens than the model has embeddings, never more.
 template <class Tokens>
@@ -156,10 +156,12 @@ Translator load_translator(const fs::path& folder) {
 
 void save_translator(const Translator& translator, const fs::path& folder) {
   check_model_folder(folder);
-  write_folder(folder, [&](const fs::path& temporary) {
-    models::save_encoder_decoder(*translator.model, temporary);
-    write_tokenizers(translator, temporary);
-  });
+  write_folder(folder, [&](const fs::path& temporary) { write_translator(translator, temporary); });
+}
+
+void write_translator(const Translator& translator, const fs::path& folder) {
+  models::save_encoder_decoder(*translator.model, folder);
+  write_tokenizers(translator, folder);
 }
 
 void check_model_folder(const fs::path& folder) {

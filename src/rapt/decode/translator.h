@@ -37,8 +37,12 @@ Translator load_translator(const std::filesystem::path& folder);
 // does and where writing fails.
 void save_translator(const Translator& translator, const std::filesystem::path& folder);
 
+// Writes the same files into a folder that exists, one after the other.
+void write_translator(const Translator& translator, const std::filesystem::path& folder);
+
 // Throws Error (usage) unless save_translator may write there: nothing stands there, or an empty
-// folder, or one with a model's files alone. Anything else would be lost with the old folder. And
+// folder, or one with the files of a model and of the run that made it alone. Anything else would
+// be lost with the old folder. And
 // Error (failure) where the folder above it cannot be written to.
 void check_model_folder(const std::filesystem::path& folder);
 

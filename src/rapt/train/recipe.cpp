@@ -6,6 +6,15 @@
 #include "rapt/base/check.h"
 
 namespace rapt::train {
+namespace {
+
+// Whether the schedule's length is that of the run.
+bool falls_to_the_end(const optim::Schedule& schedule) {
+  return schedule.total == 0 &&
+         (schedule.decay == optim::Decay::linear || schedule.decay == optim::Decay::cosine);
+}
+
+}  // namespace
 
 data::PairOptions Recipe::pairs(const text::LineOptions& lines) const {
   return {.max_source_words = model.max_len,
@@ -21,8 +30,41 @@ void Recipe::check() const {
     RAPT_CHECK(config.max_len >= 2,
                "max_len: expected at least 2, the start symbol and a word, got {}", config.max_len);
     config.check();
-    schedule.at(1);
+    optim::Schedule whole = schedule;
+    if (falls_to_the_end(whole)) whole.total = whole.warmup + 1;
+    whole.at(1);
+    make_optimizer({});
   });
+}
+
+void Recipe::settle(const data::PairCorpus& corpus) {
+  if (fit.batches.tokens == 0 && fit.batches.pairs == 0) fit.batches.tokens = batch_tokens(corpus);
+  if (!falls_to_the_end(schedule)) return;
+  schedule.total = fit.steps;
+  if (fit.epochs != kNoLimit) {
+    const int64_t batches = data::BatchPlan(corpus, fit.batches, 0).size();
+    const int64_t steps = (batches + fit.accumulate - 1) / fit.accumulate;
+    if (fit.epochs < kNoLimit / steps)
+      schedule.total = std::min(schedule.total, fit.epochs * steps);
+  }
+  if (schedule.total == kNoLimit)
+    fail(ErrorKind::config,
+         "schedule: the rate falls to the end of the run, which only its time decides; say after "
+         "how many steps it has fallen");
+  with_error_kind(ErrorKind::config, "train", [&] { schedule.at(1); });
+}
+
+std::unique_ptr<optim::Optimizer> Recipe::make_optimizer(
+    std::vector<NamedParameter> parameters) const {
+  switch (rule) {
+    case Rule::adamw:
+      return optim::make_adamw(std::move(parameters), adam);
+    case Rule::adam:
+      return optim::make_adam(std::move(parameters), adam);
+    case Rule::sgd:
+      return optim::make_sgd(std::move(parameters), {.momentum = momentum, .common = adam.common});
+  }
+  fail(ErrorKind::failure, "recipe: unknown optimizer");
 }
 
 int64_t batch_tokens(const data::PairCorpus& corpus) {
@@ -44,15 +86,12 @@ Recipe small_recipe() {
   recipe.model.max_len = 512;
   recipe.model.scale_embeddings = true;
   recipe.model.tie_embeddings = models::TieEmbeddings::two;
-  recipe.adamw = {.beta2 = 0.98, .epsilon = 1e-9, .common = {.weight_decay = 0.01, .max_norm = 1}};
+  recipe.adam = {.beta2 = 0.98, .epsilon = 1e-9, .common = {.weight_decay = 0.01, .max_norm = 1}};
   recipe.schedule = {.rate = 1e-3, .warmup = 100};
-  recipe.fit = {.epochs = 30,
-                .batches = {.like_length = true},
-                .label_smoothing = 0.1,
-                .seed = 0,
-                .rate = {},
-                .stop = {},
-                .compute_type = {}};
+  recipe.fit.epochs = 30;
+  recipe.fit.batches.like_length = true;
+  recipe.fit.label_smoothing = 0.1;
+  recipe.fit.max_skips = 10;
   return recipe;
 }
 
@@ -84,12 +123,12 @@ decode::Translator make_translator(const Recipe& recipe, data::PairVocabularies 
 
 double learn(const decode::Translator& translator, const data::PairCorpus& corpus,
              const Recipe& recipe, const std::function<void(const Progress&)>& report) {
-  const auto optimizer = optim::make_adamw(nn::parameters(*translator.model), recipe.adamw);
-  FitOptions options = recipe.fit;
+  Recipe settled = recipe;
+  settled.settle(corpus);
+  const auto optimizer = settled.make_optimizer(nn::parameters(*translator.model));
+  FitOptions options = settled.fit;
   options.batches.seed = options.seed;
-  if (options.batches.tokens == 0 && options.batches.pairs == 0)
-    options.batches.tokens = batch_tokens(corpus);
-  options.rate = [&](int64_t step) { return recipe.schedule.at(step + 1); };
+  options.rate = [&](int64_t step) { return settled.schedule.at(step + 1); };
   return fit(*translator.model, corpus, *optimizer, options, report);
 }
 

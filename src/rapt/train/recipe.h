@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "rapt/decode/translator.h"
 #include "rapt/optim/schedule.h"
@@ -9,10 +11,15 @@
 
 namespace rapt::train {
 
+enum class Rule { adamw, adam, sgd };
+
 struct Recipe {
   models::EncoderDecoderConfig model;  // without what the vocabularies decide: sizes and ids
   text::VocabularyOptions words;
-  optim::AdamOptions adamw;
+  Rule rule = Rule::adamw;
+  optim::AdamOptions adam;  // its common options are sgd's, too
+  double momentum = 0.9;    // of sgd
+  // Where the rate falls to the end (linear, cosine) and `total` is 0, it is the length of the run.
   optim::Schedule schedule;
   // `rate` stays unset: the schedule gives it. Without batches.pairs and batches.tokens the corpus
   // decides, see batch_tokens().
@@ -24,6 +31,12 @@ struct Recipe {
 
   // Throws Error (config) where settings cannot be or contradict each other, whatever the corpus.
   void check() const;
+
+  // Sets what the corpus decides: the tokens of a step and the end of the schedule. Throws Error
+  // (config) where a schedule needs an end that is not known.
+  void settle(const data::PairCorpus& corpus);
+
+  std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<NamedParameter> parameters) const;
 };
 
 // The tokens of a step that suit a corpus: an eighth of an epoch, so that a handful of sentences is
