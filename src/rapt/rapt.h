@@ -9,6 +9,7 @@
 #include "rapt/base/runtime.h"
 #include "rapt/data/batches.h"
 #include "rapt/data/pairs.h"
+#include "rapt/decode/beam.h"
 #include "rapt/decode/greedy.h"
 #include "rapt/decode/translator.h"
 #include "rapt/models/checkpoint.h"

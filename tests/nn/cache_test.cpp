@@ -80,6 +80,45 @@ TEST(KeyValueCache, GrowsAndKeepsWhatItHolds) {
   EXPECT_EQ(cache.length(0), 20);
 }
 
+TEST(KeyValueCache, ACopyGoesOnByItself) {
+  KeyValueCache cache(2);
+  const Tensor keys = random_tensor({9, 1, 3}, 1), values = random_tensor({9, 1, 2}, 2);
+  std::vector<std::vector<int64_t>> held(2);  // which rows each sentence should hold
+  int64_t next = 0;
+  const auto append = [&](size_t b) {
+    cache.append(keys.rows(next, 1), values.rows(next, 1),
+                 Rows({{0, b == 0, cache.length(0), 0}, {b == 0, b == 1, cache.length(1), 1}}));
+    held[b].push_back(next++);
+  };
+  const auto copy = [&](size_t from, size_t to) {
+    cache.copy(static_cast<int64_t>(from), static_cast<int64_t>(to));
+    held[to] = held[from];
+  };
+  const auto check = [&] {
+    const KeyValues all = cache.contents();
+    for (size_t b = 0; b < 2; ++b) {
+      const Segment& s = all.rows[static_cast<int64_t>(b)];
+      ASSERT_EQ(s.count, static_cast<int64_t>(held[b].size()));
+      for (int64_t t = 0; t < s.count; ++t) {
+        const int64_t row = held[b][static_cast<size_t>(t)];
+        EXPECT_TRUE(same_bits(all.keys.rows(s.row + t, 1), keys.rows(row, 1))) << b << " " << t;
+        EXPECT_TRUE(same_bits(all.values.rows(s.row + t, 1), values.rows(row, 1))) << b << " " << t;
+      }
+    }
+  };
+  for (const size_t b : {0, 0, 1}) append(b);
+  copy(0, 1);  // the longer over the shorter
+  check();
+  for (const size_t b : {0, 1, 1}) append(b);
+  copy(0, 1);  // the shorter over the longer, with a common start
+  append(1);   // where the one before it stood
+  check();
+  copy(1, 0);
+  append(0);
+  copy(1, 1);
+  check();
+}
+
 TEST(KeyValueCache, RefusesWhatDoesNotGoOn) {
   KeyValueCache cache(1);
   const Tensor one = random_tensor({1, 1, 3}, 1);

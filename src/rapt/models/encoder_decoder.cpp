@@ -206,15 +206,16 @@ Tensor EncoderDecoder::forward(const Tensor& source, const Rows& source_rows, co
   return logits;
 }
 
-std::vector<nn::DecoderLayerState> EncoderDecoder::start(const nn::Memory& memory,
-                                                         const Pass& pass) const {
-  return decoder_.start(memory, pass.scope("decoder"));
+std::vector<nn::DecoderLayerState> EncoderDecoder::start(const nn::Memory& memory, const Pass& pass,
+                                                         int64_t beams) const {
+  return decoder_.start(memory, pass.scope("decoder"), beams);
 }
 
-Tensor EncoderDecoder::step(const Tensor& target, const Rows& rows, const nn::Memory& memory,
-                            std::vector<nn::DecoderLayerState>& state, const Pass& pass) const {
+Tensor EncoderDecoder::step(const Tensor& target, const Rows& rows, const Rows& sources,
+                            const nn::Memory& memory, std::vector<nn::DecoderLayerState>& state,
+                            const Pass& pass) const {
   const Tensor x = embed(target_embedding_, target, rows, pass.scope("target_embedding"));
-  return project(decoder_.step(x, rows, memory, state, pass.scope("decoder")), pass);
+  return project(decoder_.step(x, rows, sources, memory, state, pass.scope("decoder")), pass);
 }
 
 void EncoderDecoder::set_positions(const Tensor& positions) {

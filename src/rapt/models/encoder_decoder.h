@@ -94,9 +94,15 @@ class EncoderDecoder : public nn::Module {
             const Pass& pass) const;
 
   // Decoding with a cache: target (N) are the new tokens of each sentence, their positions going on
-  // -> logits (N, V).
-  std::vector<nn::DecoderLayerState> start(const nn::Memory& memory, const Pass& pass) const;
+  // -> logits (N, V). With `beams` for each sentence, `rows` are those of the beams, and `sources`
+  // the same tokens by sentences of the memory.
+  std::vector<nn::DecoderLayerState> start(const nn::Memory& memory, const Pass& pass,
+                                           int64_t beams = 1) const;
   Tensor step(const Tensor& target, const Rows& rows, const nn::Memory& memory,
+              std::vector<nn::DecoderLayerState>& state, const Pass& pass) const {
+    return step(target, rows, rows, memory, state, pass);
+  }
+  Tensor step(const Tensor& target, const Rows& rows, const Rows& sources, const nn::Memory& memory,
               std::vector<nn::DecoderLayerState>& state, const Pass& pass) const;
 
   void visit(const nn::Visitor& visitor, const std::string& prefix) const override;

@@ -43,6 +43,22 @@ void KeyValueCache::append(const Tensor& keys, const Tensor& values, const Rows&
     copy_rows(keys_, at, keys, s.row, s.count);
     copy_rows(values_, at, values, s.row, s.count);
     lengths_[b] += s.count;
+    for (int64_t i = 0; i < s.count; ++i) stamps_[b].push_back(appended_++);
+  }
+}
+
+void KeyValueCache::copy(int64_t from, int64_t to) {
+  const std::vector<int64_t>& source = stamps_.at(static_cast<size_t>(from));
+  std::vector<int64_t>& target = stamps_.at(static_cast<size_t>(to));
+  const size_t known = target.size();
+  target.resize(source.size());
+  lengths_[static_cast<size_t>(to)] = lengths_[static_cast<size_t>(from)];
+  for (size_t i = 0; i < source.size(); ++i) {
+    if (i < known && target[i] == source[i]) continue;
+    const int64_t row = static_cast<int64_t>(i);
+    copy_rows(keys_, to * capacity_ + row, keys_, from * capacity_ + row, 1);
+    copy_rows(values_, to * capacity_ + row, values_, from * capacity_ + row, 1);
+    target[i] = source[i];
   }
 }
 

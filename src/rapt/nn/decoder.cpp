@@ -1,6 +1,7 @@
 #include "rapt/nn/decoder.h"
 
 #include "rapt/base/check.h"
+#include "rapt/base/checked.h"
 
 namespace rapt::nn {
 
@@ -36,20 +37,20 @@ Tensor DecoderLayer::forward(const Tensor& x, const Rows& rows, const ScoreTerms
       pass);
 }
 
-DecoderLayerState DecoderLayer::start(const Memory& memory, const Pass& pass) const {
-  return {KeyValueCache(memory.rows.sentences()),
+DecoderLayerState DecoderLayer::start(const Memory& memory, const Pass& pass, int64_t beams) const {
+  return {KeyValueCache(checked_mul(memory.rows.sentences(), beams, "Decoder::start")),
           cross_attention_.project(memory.output, memory.rows, pass)};
 }
 
-Tensor DecoderLayer::step(const Tensor& x, const Rows& rows, const Memory& memory,
-                          DecoderLayerState& state, const Pass& pass) const {
+Tensor DecoderLayer::step(const Tensor& x, const Rows& rows, const Rows& sources,
+                          const Memory& memory, DecoderLayerState& state, const Pass& pass) const {
   return run(
       x, rows,
       [&](const Tensor& y, const Pass& inner) {
         return self_attention_.step(y, rows, state.self, Mask::causal(), inner);
       },
       [&](const Tensor& y, const Pass& inner) {
-        return cross_attention_.attend(y, rows, state.cross, memory.terms, inner);
+        return cross_attention_.attend(y, sources, state.cross, memory.terms, inner);
       },
       pass);
 }
@@ -74,20 +75,23 @@ Tensor Decoder::forward(const Tensor& input, const Rows& rows, const ScoreTerms&
                         });
 }
 
-std::vector<DecoderLayerState> Decoder::start(const Memory& memory, const Pass& pass) const {
+std::vector<DecoderLayerState> Decoder::start(const Memory& memory, const Pass& pass,
+                                              int64_t beams) const {
   std::vector<DecoderLayerState> state;
-  for (const DecoderLayer& layer : stack_.layers()) state.push_back(layer.start(memory, pass));
+  for (const DecoderLayer& layer : stack_.layers())
+    state.push_back(layer.start(memory, pass, beams));
   return state;
 }
 
-Tensor Decoder::step(const Tensor& input, const Rows& rows, const Memory& memory,
-                     std::vector<DecoderLayerState>& state, const Pass& pass) const {
+Tensor Decoder::step(const Tensor& input, const Rows& rows, const Rows& sources,
+                     const Memory& memory, std::vector<DecoderLayerState>& state,
+                     const Pass& pass) const {
   RAPT_CHECK(state.size() == stack_.layers().size(),
              "Decoder::step: expected the state of {} layers, got {}", stack_.layers().size(),
              state.size());
   return stack_.forward(
       input, pass, [&](const DecoderLayer& layer, const Tensor& x, size_t i, const Pass& inner) {
-        return layer.step(x, rows, memory, state[i], inner);
+        return layer.step(x, rows, sources, memory, state[i], inner);
       });
 }
 

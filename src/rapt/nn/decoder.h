@@ -32,10 +32,11 @@ class DecoderLayer : public Module {
                  const Pass& pass) const;
 
   // Decoding: start() projects the memory once; step() takes the new tokens of each sentence (Nt,
-  // C) -> (Nt, C).
-  DecoderLayerState start(const Memory& memory, const Pass& pass) const;
-  Tensor step(const Tensor& x, const Rows& rows, const Memory& memory, DecoderLayerState& state,
-              const Pass& pass) const;
+  // C) -> (Nt, C). With `beams` for each sentence of the memory, `rows` are those of the beams, and
+  // `sources` the same tokens by sentences, whose beams share its keys and values.
+  DecoderLayerState start(const Memory& memory, const Pass& pass, int64_t beams = 1) const;
+  Tensor step(const Tensor& x, const Rows& rows, const Rows& sources, const Memory& memory,
+              DecoderLayerState& state, const Pass& pass) const;
 
   void visit(const Visitor& visitor, const std::string& prefix) const override;
 
@@ -60,8 +61,13 @@ class Decoder : public Module {
   Tensor forward(const Tensor& x, const Rows& rows, const ScoreTerms& terms, const Memory& memory,
                  const Pass& pass) const;
 
-  std::vector<DecoderLayerState> start(const Memory& memory, const Pass& pass) const;
+  std::vector<DecoderLayerState> start(const Memory& memory, const Pass& pass,
+                                       int64_t beams = 1) const;
   Tensor step(const Tensor& x, const Rows& rows, const Memory& memory,
+              std::vector<DecoderLayerState>& state, const Pass& pass) const {
+    return step(x, rows, rows, memory, state, pass);
+  }
+  Tensor step(const Tensor& x, const Rows& rows, const Rows& sources, const Memory& memory,
               std::vector<DecoderLayerState>& state, const Pass& pass) const;
 
   void visit(const Visitor& visitor, const std::string& prefix) const override;

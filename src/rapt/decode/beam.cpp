@@ -1,0 +1,291 @@
+#include "rapt/decode/beam.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "rapt/base/check.h"
+#include "rapt/decode/best_tokens.h"
+
+namespace rapt::decode {
+namespace {
+
+// What a hypothesis is compared by; `length` counts the end token.
+double normalised(double log_probability, int64_t length, double penalty) {
+  return log_probability / std::pow(static_cast<double>(length), penalty);
+}
+
+// A hypothesis that goes on.
+struct Open {
+  std::vector<int32_t> ids;
+  double log_probability = 0;
+  int64_t slot = 0;  // of the cache, counted within the sentence
+};
+
+struct Copy {
+  int64_t from, to;  // slots
+};
+
+// The hypotheses of one sentence.
+class Beams {
+ public:
+  // limit: the most tokens of a hypothesis.
+  Beams(const BeamOptions& options, int64_t limit, int32_t end_id, bool empty)
+      : options_(options), limit_(limit), end_id_(end_id) {
+    empty ? ended_.push_back({.ids = {}, .ended = true}) : open_.push_back({});
+  }
+
+  // Those that go on, the most probable first, and how many may do so after the next step.
+  const std::vector<Open>& open() const { return open_; }
+  int64_t places() const { return options_.beam - static_cast<int64_t>(ended_.size()); }
+
+  // The indices of open() in the order of their slots.
+  std::vector<size_t> by_slot() const {
+    std::vector<size_t> order(open_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return open_[a].slot < open_[b].slot; });
+    return order;
+  }
+
+  // best[i]: the best tokens after the i-th hypothesis of by_slot(). Returns what to copy so that
+  // each open hypothesis has its keys and values in its slot.
+  std::vector<Copy> step(std::span<const std::vector<Candidate>> best) {
+    std::vector<size_t> parents;
+    std::vector<Open> next;
+    for (const Extension& e : best_extensions(best)) {
+      Open longer = open_[e.parent];
+      longer.log_probability = e.log_probability;
+      if (e.id == end_id_) {
+        end(std::move(longer), true);
+      } else {
+        longer.ids.push_back(e.id);
+        next.push_back(std::move(longer));
+        parents.push_back(e.parent);
+      }
+    }
+    std::vector<Copy> copies = give_slots(next, parents);
+    open_ = std::move(next);
+    if (!open_.empty() && static_cast<int64_t>(open_.front().ids.size()) == limit_) {
+      for (Open& hypothesis : open_) end(std::move(hypothesis), false);
+      open_.clear();
+    }
+    if (options_.early_stopping && is_decided()) open_.clear();
+    return copies;
+  }
+
+  std::vector<Hypothesis> results() && {
+    sort_ended();
+    ended_.resize(std::min(ended_.size(), static_cast<size_t>(options_.n_best)));
+    return std::move(ended_);
+  }
+
+ private:
+  struct Extension {
+    size_t parent;
+    int32_t id;
+    double log_probability;
+  };
+
+  // Of equals the one whose parent is more probable, then the better token comes first.
+  std::vector<Extension> best_extensions(std::span<const std::vector<Candidate>> best) const {
+    const std::vector<size_t> order = by_slot();
+    std::vector<const std::vector<Candidate>*> of_parent(open_.size());
+    for (size_t i = 0; i < order.size(); ++i) of_parent[order[i]] = &best[i];
+    std::vector<Extension> all;
+    for (size_t parent = 0; parent < open_.size(); ++parent) {
+      for (const Candidate& c : *of_parent[parent])
+        all.push_back({parent, c.id, open_[parent].log_probability + c.log_probability});
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Extension& a, const Extension& b) {
+      return a.log_probability > b.log_probability;
+    });
+    all.resize(std::min(all.size(), static_cast<size_t>(places())));
+    return all;
+  }
+
+  // The first child of a hypothesis stays in its slot, the others get those of hypotheses that do
+  // not go on.
+  std::vector<Copy> give_slots(std::vector<Open>& next, const std::vector<size_t>& parents) const {
+    std::vector<bool> inherited(open_.size(), false), taken(static_cast<size_t>(options_.beam));
+    std::vector<size_t> others;
+    for (size_t i = 0; i < next.size(); ++i) {
+      if (inherited[parents[i]]) {
+        others.push_back(i);
+      } else {
+        inherited[parents[i]] = true;
+        taken[static_cast<size_t>(next[i].slot)] = true;
+      }
+    }
+    std::vector<Copy> copies;
+    int64_t free = 0;
+    for (const size_t i : others) {
+      while (taken[static_cast<size_t>(free)]) ++free;
+      copies.push_back({next[i].slot, free});
+      next[i].slot = free++;
+    }
+    return copies;
+  }
+
+  void end(Open hypothesis, bool ended) {
+    const int64_t length = static_cast<int64_t>(hypothesis.ids.size()) + (ended ? 1 : 0);
+    ended_.push_back(
+        {.ids = std::move(hypothesis.ids),
+         .log_probability = hypothesis.log_probability,
+         .score = normalised(hypothesis.log_probability, length, options_.length_penalty),
+         .ended = ended});
+  }
+
+  // Of equal scores the one that ended first comes first.
+  void sort_ended() {
+    std::stable_sort(ended_.begin(), ended_.end(),
+                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+  }
+
+  // Whether none that is open can come among the n best. Log-probabilities only fall, and their
+  // normalised value changes in one direction with the length: the most that the most probable one
+  // can reach is what it would have if it lost nothing, at the next length or at the last. The
+  // margin covers the rounding of the quotients.
+  bool is_decided() {
+    const auto n = static_cast<size_t>(options_.n_best);
+    if (open_.empty() || ended_.size() < n) return false;
+    sort_ended();
+    const double now = open_.front().log_probability, penalty = options_.length_penalty;
+    const int64_t next = static_cast<int64_t>(open_.front().ids.size()) + 1;
+    const double most =
+        std::max(normalised(now, next, penalty), normalised(now, limit_, penalty)) * (1 - 1e-12);
+    return most < ended_[n - 1].score;
+  }
+
+  BeamOptions options_;
+  int64_t limit_;
+  int32_t end_id_;
+  std::vector<Open> open_;
+  std::vector<Hypothesis> ended_;
+};
+
+// A batch of sentences; sentence b has the slots [b K, (b + 1) K) of the cache.
+class Search {
+ public:
+  Search(const models::EncoderDecoder& model, std::span<const std::vector<int32_t>> sentences,
+         const BeamOptions& options, int64_t limit)
+      : model_(model), beam_(options.beam) {
+    std::vector<int32_t> ids;
+    std::vector<int64_t> lengths;
+    for (const std::vector<int32_t>& sentence : sentences) {
+      ids.insert(ids.end(), sentence.begin(), sentence.end());
+      lengths.push_back(static_cast<int64_t>(sentence.size()));
+      beams_.emplace_back(options, limit, model.config().end_id, sentence.empty());
+    }
+    memory_ = model.encode(as_tensor(ids), Rows::packed(lengths), pass_);
+    state_ = model.start(memory_, pass_, beam_);
+  }
+
+  bool going_on() const {
+    return std::any_of(beams_.begin(), beams_.end(),
+                       [](const Beams& b) { return !b.open().empty(); });
+  }
+
+  void step(int64_t t) {
+    const Batch batch = next_batch(t);
+    const Tensor logits = model_.step(as_tensor(batch.ids), batch.slots, batch.sources, memory_,
+                                      state_, pass_);  // (open hypotheses, V)
+    const auto best = best_tokens(logits, batch.places, "beam search", t);
+    size_t row = 0;
+    for (size_t b = 0; b < beams_.size(); ++b) {
+      const size_t open = beams_[b].open().size();
+      if (open == 0) continue;
+      const int64_t first = static_cast<int64_t>(b) * beam_;
+      for (const Copy& copy : beams_[b].step(std::span(best).subspan(row, open))) {
+        for (nn::DecoderLayerState& layer : state_)
+          layer.self.copy(first + copy.from, first + copy.to);
+      }
+      row += open;
+    }
+  }
+
+  std::vector<std::vector<Hypothesis>> results() && {
+    std::vector<std::vector<Hypothesis>> results;
+    results.reserve(beams_.size());
+    for (Beams& beams : beams_) results.push_back(std::move(beams).results());
+    return results;
+  }
+
+ private:
+  // The last tokens of the open hypotheses, in the order of their slots.
+  struct Batch {
+    std::vector<int32_t> ids;
+    std::vector<int64_t> places;  // how many extensions of each may be needed
+    Rows slots, sources;          // the tokens of each slot (one or none), and of each sentence
+  };
+
+  Batch next_batch(int64_t t) const {
+    Batch batch;
+    std::vector<Segment> slots, sources;
+    for (size_t b = 0; b < beams_.size(); ++b) {
+      const std::vector<Open>& open = beams_[b].open();
+      const auto count = static_cast<int64_t>(open.size());
+      sources.push_back({static_cast<int64_t>(batch.ids.size()), count, t, b});
+      int64_t slot = 0;
+      const auto skip_to = [&](int64_t end) {
+        for (; slot < end; ++slot)
+          slots.push_back({static_cast<int64_t>(batch.ids.size()), 0, t, b});
+      };
+      for (const size_t i : beams_[b].by_slot()) {
+        skip_to(open[i].slot);
+        slots.push_back({static_cast<int64_t>(batch.ids.size()), 1, t, b});
+        ++slot;
+        batch.ids.push_back(open[i].ids.empty() ? model_.config().start_id : open[i].ids.back());
+        batch.places.push_back(beams_[b].places());
+      }
+      skip_to(beam_);
+    }
+    batch.slots = Rows(std::move(slots));
+    batch.sources = Rows(std::move(sources));
+    return batch;
+  }
+
+  static Tensor as_tensor(const std::vector<int32_t>& ids) {
+    return Tensor::from(ids, {static_cast<int64_t>(ids.size())});
+  }
+
+  const models::EncoderDecoder& model_;
+  const Pass pass_ = Pass::inference();
+  int64_t beam_;
+  nn::Memory memory_;
+  std::vector<nn::DecoderLayerState> state_;
+  std::vector<Beams> beams_;
+};
+
+void check(const BeamOptions& options) {
+  RAPT_CHECK(options.beam >= 1, "beam search: expected a beam of at least 1, got {}", options.beam);
+  RAPT_CHECK(options.n_best >= 1 && options.n_best <= options.beam,
+             "beam search: expected n_best of 1 to {} (the beam), got {}", options.beam,
+             options.n_best);
+  RAPT_CHECK(std::abs(options.length_penalty) <= 10,
+             "beam search: expected a length_penalty of -10 to 10, got {}", options.length_penalty);
+  RAPT_CHECK(options.max_length >= 0, "beam search: expected max_length of at least 0, got {}",
+             options.max_length);
+}
+
+}  // namespace
+
+std::vector<std::vector<Hypothesis>> beam_search(const models::EncoderDecoder& model,
+                                                 std::span<const std::vector<int32_t>> sentences,
+                                                 const BeamOptions& options) {
+  check(options);
+  const int64_t positions = model.config().max_len;
+  for (size_t b = 0; b < sentences.size(); ++b) {
+    if (static_cast<int64_t>(sentences[b].size()) > positions) {
+      fail(ErrorKind::data,
+           "beam search: sentence {} has {} tokens, the model has {} positions (max_len)", b,
+           sentences[b].size(), positions);
+    }
+  }
+  const int64_t limit =
+      options.max_length == 0 ? positions : std::min(options.max_length, positions);
+  Search search(model, sentences, options, limit);
+  for (int64_t t = 0; search.going_on(); ++t) search.step(t);
+  return std::move(search).results();
+}
+
+}  // namespace rapt::decode
