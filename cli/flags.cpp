@@ -151,6 +151,10 @@ CLI::Validator fraction() {
   return number("a number in [0, 1)", [](double x) { return x >= 0 && x < 1; });
 }
 
+CLI::Validator exponent() {
+  return number("a number from -10 to 10", [](double x) { return std::abs(x) <= 10; });
+}
+
 CLI::Validator one_of(std::vector<std::string> values) {
   return check([values = std::move(values)](std::string& text) {
     if (std::find(values.begin(), values.end(), text) != values.end()) return std::string();

@@ -22,6 +22,7 @@ struct Options {
   std::string attention;
   std::string invalid_utf8 = "strict";
   bool scores = false;
+  decode::BeamOptions beam{.beam = 1};
   decode::TranslateOptions translate;
 };
 
@@ -74,11 +75,36 @@ class Pictures {
   decode::Translation first_;
 };
 
-int translate(Options options, const Globals& globals) {
+// What one line became. Lists of the n best have the form of Marian and Moses, which number lines
+// from 0.
+void print_translation(const decode::Translation& translation, const Options& options) {
+  if (options.beam.n_best == 1) {
+    if (options.scores) print(fmt::format("{:.6f}\t", translation.decoded.score));
+    return print(translation.text + "\n");
+  }
+  for (const decode::Alternative& one : translation.n_best) {
+    print(fmt::format("{} ||| {} ||| ", translation.line - 1, one.text));
+    if (options.scores) print(fmt::format("{:.6f} ||| ", one.hypothesis.log_probability));
+    print(fmt::format("{:.6f}\n", one.hypothesis.score));
+  }
+}
+
+void check(const Options& options) {
   const std::string ending = std::filesystem::path(options.attention).extension();
   if (!options.attention.empty() && ending != ".png" && ending != ".svg")
     fail(ErrorKind::usage, "--attention: expected a file that ends in .png or .svg, got {}",
          options.attention);
+  if (options.beam.n_best > options.beam.beam)
+    fail(ErrorKind::usage, "--n-best: expected at most {} (the beam), got {}; raise --beam",
+         options.beam.beam, options.beam.n_best);
+}
+
+int translate(Options options, const Globals& globals) {
+  check(options);
+  if (options.beam.beam > 1) {  // one of 1 is greedy
+    options.beam.max_length = options.translate.greedy.max_length;
+    options.translate.beam = options.beam;
+  }
   const decode::Translator translator = decode::load_translator(options.folder);
   text::LineReader reader(
       std::cin, "stdin",
@@ -93,8 +119,7 @@ int translate(Options options, const Globals& globals) {
           log(globals, Level::warning, translation.refused, {{"line", translation.line}});
           ++refused;
         }
-        if (options.scores) print(fmt::format("{:.6f}\t", translation.decoded.score));
-        print(translation.text + "\n");
+        print_translation(translation, options);
         flush_results();
         if (!options.attention.empty()) pictures.add(translation);
       });
@@ -121,7 +146,30 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
   verb->add_option("folder", options->folder, "A model folder, as train writes it")
       ->type_name("DIR")
       ->required();
-  verb->add_flag("--scores", options->scores, "Put the log-probability and a tab before each line");
+  verb->add_option("--beam", options->beam.beam,
+                   "Hypotheses of a line that are followed side by side; 1: the best word at each "
+                   "step (greedy)")
+      ->type_name("N")
+      ->check(whole(1, 1024))
+      ->capture_default_str();
+  verb->add_option(
+          "--n-best", options->beam.n_best,
+          "Print the N best of a line's beam as \"number ||| translation ||| score\", lines "
+          "numbered from 0")
+      ->type_name("N")
+      ->check(whole(1, 1024))
+      ->capture_default_str();
+  verb->add_option(
+          "--length-penalty", options->beam.length_penalty,
+          "Score of a beam's hypothesis: log-probability / words^A, the end counted; 0: the "
+          "log-probability")
+      ->type_name("A")
+      ->check(exponent())
+      ->capture_default_str();
+  verb->add_flag(
+      "--scores", options->scores,
+      "Put the log-probability and a tab before each line, with --n-best as a field before "
+      "the score");
   verb->add_option("--max-length", options->translate.greedy.max_length,
                    "The most words of a translation (default: the model's positions)")
       ->type_name("N")
@@ -145,7 +193,8 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
       "translated (an unknown word,\n"
       "more words than the model has positions, bad UTF-8) is named on stderr and gives an empty "
       "line; the exit code is then 5.\n"
-      "Example:\n  echo 'ein Mann schläft .' | rapt translate model");
+      "With --n-best above 1 a line gives up to N lines, the best first, all different.\n"
+      "Example:\n  echo 'ein Mann schläft .' | rapt translate model --beam 5");
   verb->callback([options, &globals, &action] {
     action = [options, &globals] { return translate(*options, globals); };
   });

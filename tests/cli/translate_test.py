@@ -115,6 +115,52 @@ class Translate(TestCase):
             for line in self.translate("a b c\nb\n", "--max-length", limit).lines:
                 self.assertLessEqual(len(line.split()), limit)
 
+    def test_a_beam_of_one_is_greedy(self):
+        for text in ("a b c\n\nb\n", "c a b b\n"):
+            self.assertEqual(self.translate(text, "--scores", "--beam", 1).bytes, self.translate(text, "--scores").bytes)
+
+    def test_beams_give_one_line_for_each_and_their_list_begins_with_it(self):
+        text = "a b c\n\nnosuchword\nb a\n"
+        best = self.translate(text, "--beam", 4, "--scores")
+        self.assertEqual((best.code, len(best.lines)), (0, 4))
+        listed = self.translate(text, "--beam", 4, "--n-best", 3, "--scores")
+        self.assertEqual(listed.code, 0)
+        fields = [line.split(" ||| ") for line in listed.lines]
+        self.assertEqual([line[0] for line in fields], [*"000", "1", *"222", *"333"])
+        for number, line in enumerate(best.lines):
+            mine = [(words, total, float(score)) for at, words, total, score in fields if at == str(number)]
+            self.assertEqual(f"{mine[0][1]}\t{mine[0][0]}", line)
+            self.assertEqual(mine, sorted(mine, key=lambda one: -one[2]))
+        short = self.translate(text, "--beam", 4, "--n-best", 3).lines
+        self.assertEqual(short, [" ||| ".join([at, words, score]) for at, words, _, score in fields])
+
+    def test_R31_R43_neither_batch_nor_threads_change_what_beams_find(self):
+        text = "\n".join(["a b c", "", "c c", "b", "a a a a a", "unknown words", "a b c a b c a b c a b c"] * 4)
+        outputs = {self.translate(text, "--beam", 4, "--n-best", 4, "--batch", batch, "--threads", threads).bytes
+                   for batch in (1, 2, 7, 64) for threads in (1, 2, 3)}
+        self.assertEqual(len(outputs), 1)
+
+    def test_without_a_length_penalty_the_score_is_the_log_probability(self):
+        flags = ("--beam", 4, "--n-best", 4, "--scores")
+        for line in self.translate("a b\n", *flags, "--length-penalty", 0).lines:
+            self.assertEqual(line.split(" ||| ")[2], line.split(" ||| ")[3])
+        self.assertNotEqual(self.translate("a b\n", *flags, "--length-penalty", 2).out,
+                            self.translate("a b\n", *flags, "--length-penalty", 0).out)
+
+    def test_a_refused_line_gives_one_empty_line_with_beams_too(self):
+        result = self.translate(b"a\nc \xff\nb c\n", "--beam", 3, "--n-best", 2)
+        self.assertEqual((result.code, result.lines[2]), (5, "1 |||  ||| 0.000000"), result)
+        self.assertEqual(len(result.lines), 5)
+
+    def test_bad_values_of_beams_are_errors(self):
+        for flags, words in ((("--beam", 0), ("--beam", "0")), (("--beam", "x"), ("--beam", "x")),
+                             (("--beam", 2, "--n-best", 3), ("--n-best", "at most 2", "3")),
+                             (("--n-best", 2), ("--n-best", "at most 1", "--beam")),
+                             (("--beam", 2, "--n-best", 0), ("--n-best", "0")),
+                             (("--beam", 2, "--length-penalty", "nan"), ("--length-penalty", "-10 to 10"))):
+            with self.subTest(flags):
+                self.assert_fails(self.translate("a\n", *flags), 2, *words)
+
     def test_lines_come_out_while_input_is_still_open(self):
         running = subprocess.Popen([PROGRAM, "translate", self.trained, "--batch", "1"], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, env=CLEAN)

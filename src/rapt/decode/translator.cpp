@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 
 #include "rapt/base/check.h"
@@ -80,24 +79,42 @@ std::optional<Translation> next_line(const Translator& translator, text::LineRea
   } catch (const Error& error) {
     // Only a line that was read can be passed over.
     if (error.kind() != ErrorKind::data || lines.number() == before) throw;
-    result = {.line = lines.number(), .source = {}, .decoded = {}, .text = {}, .refused = {}};
+    result = {};
+    result.line = lines.number();
     result.refused = error.what();
   }
   return result;
 }
 
-void translate_batch(const Translator& translator, const GreedyOptions& options,
+void take_alternatives(const Translator& translator, std::vector<Hypothesis> hypotheses,
+                       Translation& line) {
+  for (Hypothesis& h : hypotheses) {
+    std::string text = translator.target.decode(h.ids);
+    line.n_best.push_back({std::move(h), std::move(text)});
+  }
+  const Hypothesis& best = line.n_best.front().hypothesis;
+  line.decoded = {.ids = best.ids, .score = best.log_probability, .ended = best.ended};
+  line.text = line.n_best.front().text;
+}
+
+void translate_batch(const Translator& translator, const TranslateOptions& options,
                      std::vector<Translation>& batch,
                      const std::function<void(const Translation&)>& each) {
   std::vector<std::vector<int32_t>> sentences;
   sentences.reserve(batch.size());
   for (const Translation& line : batch) sentences.push_back(line.source);
-  std::vector<Decoded> results = greedy(*translator.model, sentences, options);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    batch[i].decoded = std::move(results[i]);
-    batch[i].text = translator.target.decode(batch[i].decoded.ids);
-    each(batch[i]);
+  if (options.beam) {
+    auto results = beam_search(*translator.model, sentences, *options.beam);
+    for (size_t i = 0; i < batch.size(); ++i)
+      take_alternatives(translator, std::move(results[i]), batch[i]);
+  } else {
+    std::vector<Decoded> results = greedy(*translator.model, sentences, options.greedy);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      batch[i].decoded = std::move(results[i]);
+      batch[i].text = translator.target.decode(batch[i].decoded.ids);
+    }
   }
+  for (const Translation& line : batch) each(line);
   batch.clear();
 }
 
@@ -193,7 +210,7 @@ void translate_lines(const Translator& translator, text::LineReader& lines,
              options.batch);
   std::vector<Translation> batch;
   const auto translate = [&] {
-    if (!batch.empty()) translate_batch(translator, options.greedy, batch, each);
+    if (!batch.empty()) translate_batch(translator, options, batch, each);
   };
   for (;;) {
     std::optional<Translation> line;

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "rapt/decode/beam.h"
 #include "rapt/decode/greedy.h"
 #include "rapt/models/encoder_decoder.h"
 #include "rapt/text/lines.h"
@@ -49,15 +51,22 @@ void check_model_folder(const std::filesystem::path& folder);
 struct TranslateOptions {
   int64_t batch = 32;  // lines decoded together; changes no result
   GreedyOptions greedy;
+  std::optional<BeamOptions> beam = {};  // beam search rather than greedy
+};
+
+struct Alternative {
+  Hypothesis hypothesis;
+  std::string text;
 };
 
 // What became of a line.
 struct Translation {
-  int64_t line = 0;             // its number, from 1
-  std::vector<int32_t> source;  // its words
-  Decoded decoded;
-  std::string text;     // the words of `decoded`
-  std::string refused;  // why it was not translated; everything else is empty then
+  int64_t line = 0;                 // its number, from 1
+  std::vector<int32_t> source;      // its words
+  Decoded decoded;                  // by beam search the best hypothesis, without margin
+  std::string text;                 // the words of `decoded`
+  std::vector<Alternative> n_best;  // of beam search, the best first; one is `decoded`
+  std::string refused;              // why it was not translated; everything else is empty then
 };
 
 // Translates what is left of `lines` and calls `each` once a line, in order. A blank line gives an
