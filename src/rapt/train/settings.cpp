@@ -72,8 +72,9 @@ std::map<std::string, std::string> settings_of(const Recipe& recipe, const RunOp
 
 std::map<std::string, DataFile> data_files(const std::map<std::string, std::string>& paths) {
   std::map<std::string, DataFile> files;
-  for (const auto& [flag, path] : paths) {
-    files[flag] = with_error_kind(ErrorKind::data, "", [&] {
+  for (const auto& entry : paths) {
+    const std::string& path = entry.second;
+    files[entry.first] = with_error_kind(ErrorKind::data, "", [&] {
       std::error_code ignored;
       const auto bytes = std::filesystem::file_size(path, ignored);
       return DataFile{
