@@ -227,14 +227,12 @@ int train(Options options, const CLI::App& verb, const Globals& globals) {
   const bool resumes = verb.get_option("--resume")->count() > 0;
   std::optional<train::OpenRun> begun;
   if (resumes) begun = find_run(options, verb, globals);
+  if (!begun && !options.preset.empty()) options = with_stored_flags("{}", verb);
   settle(options, seed_of(begun, verb, globals));
   decode::check_model_folder(options.out);
   if (!begun && !options.restart) train::expect_no_open_run(options.out);
   Job job = prepare(options, begun, globals);
-  if (!begun) {
-    job.state.arguments = given_flags(verb);
-    train::clear_run(options.out);
-  }
+  if (!begun) job.state.arguments = given_flags(verb);
   const int64_t parameters = nn::count_parameters(*job.translator.model);
   const int64_t tokens = options.recipe.fit.batches.tokens;
   say(globals, fmt::format("{} parameters, batches of at most {} tokens", parameters, tokens),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -24,6 +25,18 @@ const std::set<std::string> kNotStored = {"--help", "--resume", "--restart", "--
 const std::set<std::string> kPaths = {"--source",          "--target",       "--pairs",
                                       "--valid-source",    "--valid-target", "--source-tokenizer",
                                       "--target-tokenizer"};
+
+// Sizes of models, by name: "--flag=value" for what differs from the defaults, which are small's.
+const std::map<std::string, std::vector<std::string>> kPresets = {
+    {"tiny",
+     {"--layers=4", "--d-model=128", "--nhead=4", "--dim-feedforward=256", "--dropout=0.3"}},
+    {"small", {}},
+    {"base",
+     {"--layers=6", "--d-model=512", "--nhead=8", "--dim-feedforward=2048",
+      "--schedule=inverse_sqrt", "--learning-rate=0.0007", "--warmup=4000"}},
+    {"big",
+     {"--layers=6", "--d-model=1024", "--nhead=16", "--dim-feedforward=4096", "--dropout=0.3",
+      "--schedule=inverse_sqrt", "--learning-rate=0.0005", "--warmup=4000"}}};
 
 CLI::Option* add_count(CLI::App& verb, const char* name, int64_t& value, int64_t low,
                        const char* help) {
@@ -50,6 +63,13 @@ CLI::Option* add_choice(CLI::App& verb, const char* name, std::string& value,
 }
 
 void add_model_flags(CLI::App& verb, Options& options) {
+  std::vector<std::string> presets;
+  for (const auto& [name, flags] : kPresets) presets.push_back(name);
+  verb.add_option("--preset", options.preset,
+                  "Sizes of a model, and rates that suit it; flags that are given win (default: "
+                  "small)")
+      ->type_name("NAME")
+      ->check(one_of(presets));
   const Limits limits;
   models::EncoderDecoderConfig& model = options.recipe.model;
   const auto size = [&](const char* name, int64_t& value, int64_t low, int64_t high,
@@ -338,14 +358,27 @@ TrainOptions with_stored_flags(const std::string& stored, const CLI::App& given)
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_train_flags(app, options);
   std::vector<std::string> arguments;
+  std::string preset = "small";
+  const auto add = [&](const std::string& name, const std::string& value) {
+    if (name == "--preset") preset = value;
+    arguments.push_back(name + "=" + value);
+  };
   if (flags.is_object()) {
     for (const auto& [name, value] : flags.items()) {
-      if (value.is_string()) arguments.push_back(name + "=" + value.get<std::string>());
+      if (value.is_string()) add(name, value.get<std::string>());
     }
   }
   for (const CLI::Option* option : given.get_options()) {
-    if (option->count() == 0 || option->get_name() == "--resume") continue;
-    arguments.push_back(option->get_name() + "=" + option->results().back());
+    if (option->count() > 0 && option->get_name() != "--resume")
+      add(option->get_name(), option->results().back());
+  }
+  if (const auto found = kPresets.find(preset); found != kPresets.end()) {
+    std::vector<std::string> all = found->second;
+    // A preset's rate belongs to its schedule.
+    const auto is_schedule = [](const std::string& a) { return a.starts_with("--schedule="); };
+    if (std::any_of(arguments.begin(), arguments.end(), is_schedule))
+      std::erase_if(all, [](const std::string& a) { return a.starts_with("--learning-rate="); });
+    arguments.insert(arguments.begin(), all.begin(), all.end());
   }
   app.get_option("--out")->required(false);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them

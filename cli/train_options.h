@@ -33,6 +33,7 @@ struct TrainOptions {
   double learning_rate = 0, noam_factor = 0;  // 0: not given
 
   train::RunOptions run;
+  std::string preset;               // empty: small
   std::vector<std::string> resume;  // a folder; empty: that of --out
   bool restart = false;
 };
@@ -48,8 +49,9 @@ void settle(TrainOptions& options, uint64_t seed);
 // are made absolute.
 std::string given_flags(const CLI::App& verb);
 
-// `given` beside those of `stored`, the given ones winning, read into fresh options. Throws Error
-// (model) where `stored` is no such object.
+// `given` beside those of `stored` and of the preset that they name, the given ones winning over
+// the stored and these over the preset's, read into fresh options. Throws Error (model) where
+// `stored` is no such object.
 TrainOptions with_stored_flags(const std::string& stored, const CLI::App& given);
 
 }  // namespace rapt::cli

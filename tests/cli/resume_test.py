@@ -144,6 +144,29 @@ class Resume(TestCase):
         self.assert_fails(rapt("plot", self.folder / "whole", "--out", "x.gif"), 2, ".png or .svg")
         self.assert_fails(rapt("plot", self.file("empty", "")), 5, "empty")
 
+    def test_presets_give_way_to_flags_and_are_remembered(self):
+        flags = ["train", "--source", self.source, "--target", self.target, "--out", self.folder / "run", "--preset", "tiny",
+                 "--layers", "1", "--steps", "2", "--log-every", "1"]
+        self.assertEqual(rapt(*flags).code, 0)
+        config = json.loads((self.folder / "run" / "config.json").read_text())
+        self.assertEqual((config["d_model"], config["num_encoder_layers"], config["dropout"]), (128, 1, 0.3))
+        result = rapt("train", "--resume", self.folder / "run", "--steps", "3")
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.metrics("run")[-1]["step"], 3)
+        self.assert_fails(rapt(*flags, "--preset", "huge"), 2, "base, big, small")
+
+    def test_two_processes_do_not_train_in_one_folder(self):
+        running = subprocess.Popen([PROGRAM, *map(str, self.arguments("run", "--epochs", "100000", "--schedule", "constant"))],
+                                   stderr=subprocess.PIPE, env=CLEAN)
+        while not running.stderr.readline().startswith(b"epoch"):
+            pass
+        result = rapt(*self.arguments("run", "--restart"))
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("another process trains there", result.err)
+        self.assertEqual(rapt("inspect", self.folder / "run").code, 0)
+
     def test_flags_that_contradict_each_other(self):
         for flags, code, words in ((("--schedule", "noam", "--learning-rate", "1"), 3, ("--noam-factor",)),
                                    (("--schedule", "constant", "--decay-steps", "9"), 3, ("--decay-steps",)),

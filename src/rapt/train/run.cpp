@@ -1,6 +1,10 @@
 #include "rapt/train/run.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 
@@ -82,10 +86,12 @@ class Run {
         optimizer_(recipe.make_optimizer(nn::parameters(*translator.model))) {
     if (options_.ema > 0)
       average_ = std::make_unique<optim::MovingAverage>(optimizer_->parameters(), options_.ema);
-    if (state_.place.step > 0) resume();
-    std::error_code problem;
-    fs::create_directories(options_.folder, problem);
-    if (problem) fail_file("make", options_.folder, problem.value());
+    take_folder();
+    if (state_.place.step > 0) {
+      resume();
+    } else {
+      clear_run(options_.folder);
+    }
     metrics_ = std::make_unique<MetricsFile>(options_.folder / kMetricsFile, state_.place.step,
                                              state_.best.validated);
   }
@@ -113,6 +119,18 @@ class Run {
   }
 
  private:
+  // Makes it and holds it while the run goes on, against others that would write there.
+  void take_folder() {
+    std::error_code problem;
+    fs::create_directories(options_.folder, problem);
+    if (problem) fail_file("make", options_.folder, problem.value());
+    lock_ = open_file(options_.folder, O_RDONLY | O_DIRECTORY);
+    if (!lock_.is_open()) fail_file("read", options_.folder, errno);
+    if (flock(lock_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      fail(ErrorKind::usage, "{}: another process trains there; stop it first or say another --out",
+           options_.folder.string());
+  }
+
   // Weights and optimizer are the checkpoint's; later checkpoints are damaged.
   void resume() {
     checkpoints_.clear_leftovers();
@@ -295,6 +313,7 @@ class Run {
   const RunEvents& events_;
   RunState state_;
   Checkpoints checkpoints_;
+  Descriptor lock_;
   std::map<int64_t, bool> saved_;  // the checkpoints, by step, and whether they are regular
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::MovingAverage> average_;  // or null

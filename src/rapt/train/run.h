@@ -57,8 +57,10 @@ struct RunResult {
 };
 
 // Trains `translator` as the settled recipe says, from `state` on: RunState{} or what open_run()
-// found, with the translator loaded from there. `validation` may be null. Throws Error: (diverged)
-// as fit() does, and where writing fails; the checkpoints are then what they were.
+// found, with the translator loaded from there. A run from the start removes the checkpoints of an
+// older one. `validation` may be null. Throws Error: (usage) where another process trains in the
+// folder, (diverged) as fit() does, and where writing fails; the checkpoints are then what they
+// were.
 RunResult run(const decode::Translator& translator, const data::PairCorpus& corpus,
               const ValidationSet* validation, const Recipe& recipe, const RunOptions& options,
               RunState state, const RunEvents& events);
