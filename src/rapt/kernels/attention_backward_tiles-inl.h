@@ -169,10 +169,16 @@ class TiledBackwardHead : HeadRows<float> {
     return true;
   }
 
-  static void pack(bool left, const float* from, int64_t ld, x86::Stored stored, int64_t outer,
-                   int64_t inner, int parts, std::byte* to) {
-    const bool whole = left ? x86::pack_left(from, ld, stored, outer, inner, parts, to)
-                            : x86::pack_right(from, ld, stored, outer, inner, parts, to);
+  void pack(bool left, const float* from, int64_t ld, x86::Stored stored, int64_t outer,
+            int64_t inner, std::byte* to) const {
+    const bool whole = x86::pack({.from = from,
+                                  .ld = ld,
+                                  .stored = stored,
+                                  .left = left,
+                                  .outer = outer,
+                                  .inner = inner,
+                                  .parts = cut_.parts,
+                                  .to = to});
     RAPT_ASSERT(whole);
   }
 
@@ -181,9 +187,9 @@ class TiledBackwardHead : HeadRows<float> {
     const float* k = args_.k + args_.k_at.at(keys_, key_head_, tile.begin);
     const float* v = args_.v + args_.v_at.at(keys_, key_head_, tile.begin);
     using enum x86::Stored;
-    pack(false, k, args_.k_at.row, by_outer, rows, args_.Dk, cut_.parts, to.keys);
-    pack(false, v, args_.v_at.row, by_outer, rows, args_.Dv, cut_.parts, to.values);
-    pack(false, k, args_.k_at.row, by_inner, args_.Dk, rows, cut_.parts, to.keys_inside);
+    pack(false, k, args_.k_at.row, by_outer, rows, args_.Dk, to.keys);
+    pack(false, v, args_.v_at.row, by_outer, rows, args_.Dv, to.values);
+    pack(false, k, args_.k_at.row, by_inner, args_.Dk, rows, to.keys_inside);
   }
 
   void pack_rows(Range tile, const PackedQueries& to) const {
@@ -192,9 +198,9 @@ class TiledBackwardHead : HeadRows<float> {
     const float* d_out = d_out_ + tile.begin * grads_.d_out_at.row;
     using enum x86::Stored;
     pack_queries(args_, queries_, h_, tile, cut_.parts, scratch_.copy, to.queries);
-    pack(true, q, args_.q_at.row, by_inner, args_.Dk, rows, cut_.parts, to.queries_across);
-    pack(true, d_out, grads_.d_out_at.row, by_outer, rows, args_.Dv, cut_.parts, to.d_out);
-    pack(true, d_out, grads_.d_out_at.row, by_inner, args_.Dv, rows, cut_.parts, to.d_out_across);
+    pack(true, q, args_.q_at.row, by_inner, args_.Dk, rows, to.queries_across);
+    pack(true, d_out, grads_.d_out_at.row, by_outer, rows, args_.Dv, to.d_out);
+    pack(true, d_out, grads_.d_out_at.row, by_inner, args_.Dv, rows, to.d_out_across);
   }
 
   static Range key_tile(Range block, int64_t i) {

@@ -122,12 +122,21 @@ class TiledForwardPiece {
 
   bool pack_keys(Range keys) const {
     const int64_t rows = keys.end - keys.begin, head = args_.key_head(item_.h);
-    const float* k = args_.k + args_.k_at.at(keys_, head, keys.begin);
-    const float* v = args_.v + args_.v_at.at(keys_, head, keys.begin);
-    const bool all_k = x86::pack_right(k, args_.k_at.row, x86::Stored::by_outer, rows, args_.Dk,
-                                       cut_.parts, scratch_.keys);
-    const bool all_v = x86::pack_right(v, args_.v_at.row, x86::Stored::by_inner, args_.Dv, rows,
-                                       cut_.parts, scratch_.values);
+    const auto pack = [&](const float* from, int64_t ld, x86::Stored stored, int64_t outer,
+                          int64_t inner, std::byte* to) {
+      return x86::pack({.from = from,
+                        .ld = ld,
+                        .stored = stored,
+                        .left = false,
+                        .outer = outer,
+                        .inner = inner,
+                        .parts = cut_.parts,
+                        .to = to});
+    };
+    const bool all_k = pack(args_.k + args_.k_at.at(keys_, head, keys.begin), args_.k_at.row,
+                            x86::Stored::by_outer, rows, args_.Dk, scratch_.keys);
+    const bool all_v = pack(args_.v + args_.v_at.at(keys_, head, keys.begin), args_.v_at.row,
+                            x86::Stored::by_inner, args_.Dv, rows, scratch_.values);
     return all_k && all_v;
   }
 

@@ -277,15 +277,24 @@ void score_tile(const AttentionArgs<T>& args, const Tile& tile, Seen seen, const
 inline bool pack_queries(const AttentionArgs<float>& args, const Segment& queries, int64_t h,
                          Range rows, int parts, float* copy, std::byte* to) {
   const float* q = args.q + args.q_at.at(queries, h, rows.begin);
-  const int64_t count = rows.end - rows.begin;
-  if (parts == 1) {
-    return x86::pack_left(q, args.q_at.row, x86::Stored::by_outer, count, args.Dk, parts, to);
+  x86::Unpacked operand{.from = q,
+                        .ld = args.q_at.row,
+                        .stored = x86::Stored::by_outer,
+                        .left = true,
+                        .outer = rows.end - rows.begin,
+                        .inner = args.Dk,
+                        .parts = parts,
+                        .to = to};
+  if (parts == x86::kExactParts) {
+    const float scale = static_cast<float>(args.scale * std::numbers::log2e);
+    for (int64_t i = 0; i < operand.outer; ++i) {
+      for (int64_t c = 0; c < args.Dk; ++c)
+        copy[i * args.Dk + c] = scale * q[i * args.q_at.row + c];
+    }
+    operand.from = copy;
+    operand.ld = args.Dk;
   }
-  const float scale = static_cast<float>(args.scale * std::numbers::log2e);
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t c = 0; c < args.Dk; ++c) copy[i * args.Dk + c] = scale * q[i * args.q_at.row + c];
-  }
-  return x86::pack_left(copy, args.Dk, x86::Stored::by_outer, count, args.Dk, parts, to);
+  return x86::pack(operand);
 }
 
 // Products of packed queries and keys become the scores of a tile.

@@ -69,6 +69,7 @@ struct PanelLoop {
             .left = false,
             .outer = cols,
             .inner = cols == 0 ? 0 : block.product.k,
+            .parts = kExactParts,
             .to = panels[panel]};
   }
 
@@ -80,9 +81,17 @@ struct PanelLoop {
       const x86::Unpacked next = source(col + kPanel, (i + 1) % 2);
       if (splits) {
         splits = x86::multiply_while_packing(
-            left, panels[i % 2], block.product.m, cols, block.product.k,
-            block.bias == nullptr ? nullptr : block.bias + col, block.c + col, block.product.ldc,
-            block.product.accumulate, {&next, 1});
+            {.left = left,
+             .right = panels[i % 2],
+             .rows = block.product.m,
+             .cols = cols,
+             .inner = block.product.k,
+             .right_inner = block.product.k,
+             .c = block.c + col,
+             .ldc = block.product.ldc,
+             .accumulate = block.product.accumulate,
+             .bias = block.bias == nullptr ? nullptr : block.bias + col},
+            {&next, 1});
       } else {
         block.multiply_plain(col, cols);
         splits = x86::pack(next);
@@ -110,8 +119,14 @@ void split_row_product(const float* in, int64_t ld_in, const float* w, int64_t l
       const int64_t count = std::min(depth, inner - k);
       const float* const from = in + t.row * ld_in + k;
       const float* const weight = w + (transposed ? t.col * ldw + k : k * ldw + t.col);
-      const bool splits =
-          x86::pack_left(from, ld_in, Stored::by_outer, t.rows, count, kExactParts, left);
+      const bool splits = x86::pack({.from = from,
+                                     .ld = ld_in,
+                                     .stored = Stored::by_outer,
+                                     .left = true,
+                                     .outer = t.rows,
+                                     .inner = count,
+                                     .parts = kExactParts,
+                                     .to = left});
       PanelLoop{.w = weight,
                 .ldw = ldw,
                 .transposed = transposed,
@@ -156,6 +171,7 @@ void split_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float*
                                       .left = true,
                                       .outer = t.rows,
                                       .inner = count,
+                                      .parts = kExactParts,
                                       .to = left + place * left_bytes},
                         x86::Unpacked{.from = x + row * ldx + t.col,
                                       .ld = ldx,
@@ -163,6 +179,7 @@ void split_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float*
                                       .left = false,
                                       .outer = t.cols,
                                       .inner = count,
+                                      .parts = kExactParts,
                                       .to = right + place * right_bytes}};
     };
     const auto pack = [](const auto& both) {
@@ -176,8 +193,15 @@ void split_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float*
       const bool add = task.add || m > task.first;
       const auto next = operands(m + depth, 1 - place);
       if (splits) {
-        splits = x86::multiply_while_packing(left + place * left_bytes, right + place * right_bytes,
-                                             t.rows, t.cols, count, nullptr, task.to, task.ld, add,
+        splits = x86::multiply_while_packing({.left = left + place * left_bytes,
+                                              .right = right + place * right_bytes,
+                                              .rows = t.rows,
+                                              .cols = t.cols,
+                                              .inner = count,
+                                              .right_inner = count,
+                                              .c = task.to,
+                                              .ldc = task.ld,
+                                              .accumulate = add},
                                              next);
         continue;
       }

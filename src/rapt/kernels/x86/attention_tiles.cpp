@@ -21,6 +21,7 @@ namespace {
 
 // Nothing beside the products.
 struct Nothing {
+  void begin(const float*) {}
   [[gnu::always_inline]] inline void step(const char*, int64_t) {}
 };
 
@@ -156,52 +157,6 @@ class SlopePiece {
   int64_t panel_ = 0, line_ = 0, block_ = 0, half_ = 0;
   __m512i first_[2][Parts] = {};
 };
-
-template <int Parts, class Beside>
-[[RAPT_AMX_TARGET, gnu::always_inline]] inline void multiply_one(const PackedProduct& p,
-                                                                 Beside& beside) {
-  const int64_t blocks = blocks_of(p.inner), right_blocks = blocks_of(p.right_inner);
-  const char* const left = static_cast<const char*>(p.left);
-  const char* const right = static_cast<const char*>(p.right);
-  for (int64_t col = 0; col < p.cols; col += kPanel) {
-    const char* const panel = right + col / kPanel * right_blocks * kBlockBytes<Parts>;
-    for (int64_t row = 0; row < p.rows; row += kPanel) {
-      const char* const from = left + row / kPanel * blocks * kBlockBytes<Parts>;
-      float* const to = p.c + row * p.ldc + col;
-      const int64_t rows = std::min(kPanel, p.rows - row), cols = std::min(kPanel, p.cols - col);
-      if (rows < kPanel || cols < kPanel) {
-        multiply_edge<Parts>(from, panel, blocks, rows, cols, nullptr, to, p.ldc, p.accumulate,
-                             beside);
-        continue;
-      }
-      if (p.accumulate) {
-        load_block(to, p.ldc * static_cast<int64_t>(sizeof(float)));
-      } else {
-        zero_block();
-      }
-      multiply_block<Parts>(from, panel, blocks, beside);
-      store_block(to, p.ldc);
-    }
-  }
-}
-
-template <int Parts>
-int64_t steps_of(std::span<const PackedProduct> products) {
-  int64_t steps = 0;
-  for (const PackedProduct& p : products)
-    steps += blocks_of(p.rows) * blocks_of(p.cols) * blocks_of(p.inner) * kSteps<Parts>;
-  return steps;
-}
-
-template <int Parts, class Beside>
-[[RAPT_AMX_TARGET, gnu::always_inline]] inline void multiply_all(
-    std::span<const PackedProduct> products, Beside& beside) {
-  const TileConfiguration configuration;
-  store_before_tiles();
-  _tile_loadconfig(&configuration);
-  for (const PackedProduct& p : products) multiply_one<Parts>(p, beside);
-  _tile_release();
-}
 
 template <int Parts>
 [[RAPT_AMX_TARGET]] void multiply_alone(std::span<const PackedProduct> products) {

@@ -12,17 +12,6 @@
 
 namespace rapt::kernels::x86 {
 
-// c (rows, cols) = left right, or c += it. `inner` is what left was packed with; of a right operand
-// that was packed with `right_inner` it takes the numbers from a block on that `right` begins with.
-struct PackedProduct {
-  const void* left;
-  const void* right;
-  int64_t rows, cols, inner, right_inner;
-  float* c;
-  int64_t ldc;
-  bool accumulate;
-};
-
 void multiply(std::span<const PackedProduct> products, int parts);
 
 // 2^(scores - base): the weights of at most kPanel queries, `cols` keys (whole vectors of 16) each.

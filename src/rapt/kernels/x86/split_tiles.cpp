@@ -160,6 +160,10 @@ struct Fetching {
   const float* next = nullptr;  // that block
   int64_t done = 0;
 
+  void begin(const float* block) {
+    next = block;
+    done = 0;
+  }
   [[gnu::always_inline]] inline void step(const char* ahead, int64_t place) {
     if (place == 0) {
       fetch_rows(next, ldc, std::min(kPanel, done), std::min(kPanel, done + rows));
@@ -258,7 +262,7 @@ class PackPieces {
   [[RAPT_AMX_TARGET]] bool whole() const { return first_.whole() && second_.whole(); }
 
  private:
-  static constexpr Unpacked kNone{nullptr, 0, Stored::by_outer, true, 0, 0, nullptr};
+  static constexpr Unpacked kNone{nullptr, 0, Stored::by_outer, true, 0, 0, kExactParts, nullptr};
   PackPiece first_, second_;
   const int64_t of_first_;
 };
@@ -268,67 +272,12 @@ struct PackingAndFetching {
   Paced<PackPieces> packing;
   Fetching fetching;
 
+  void begin(const float* block) { fetching.begin(block); }
   [[RAPT_AMX_TARGET, gnu::always_inline]] inline void step(const char* ahead, int64_t place) {
     fetching.step(ahead, place);
     packing.step(ahead, place);
   }
 };
-
-// `beside` is a Fetching or has one.
-template <int Parts, class Beside>
-[[RAPT_AMX_TARGET, gnu::always_inline]] inline void multiply_panels(
-    const char* a, const char* b, int64_t rows, int64_t cols, int64_t inner, const float* bias,
-    float* c, int64_t ldc, bool accumulate, Beside& beside, Fetching& fetching) {
-  const TileConfiguration configuration;
-  store_before_tiles();
-  _tile_loadconfig(&configuration);
-  const int64_t blocks = blocks_of(inner);
-  for (int64_t col = 0; col < cols; col += kPanel) {
-    const char* const panel = b + col / kPanel * blocks * kBlockBytes<Parts>;
-    const float* const start = bias == nullptr ? nullptr : bias + col;
-    for (int64_t row = 0; row < rows; row += kPanel) {
-      const char* const from = a + row / kPanel * blocks * kBlockBytes<Parts>;
-      float* const to = c + row * ldc + col;
-      fetching.next = to + kPanel * ldc;
-      fetching.done = 0;
-      if (rows - row < kPanel || cols - col < kPanel) {
-        multiply_edge<Parts>(from, panel, blocks, std::min(kPanel, rows - row),
-                             std::min(kPanel, cols - col), start, to, ldc, accumulate, beside);
-        continue;
-      }
-      if (accumulate) {
-        load_block(to, ldc * static_cast<int64_t>(sizeof(float)));
-      } else if (start != nullptr) {
-        load_block(start, 0);
-      } else {
-        zero_block();
-      }
-      multiply_block<Parts>(from, panel, blocks, beside);
-      store_block(to, ldc);
-    }
-  }
-  _tile_release();
-}
-
-Fetching fetching_of(int64_t inner, int64_t ldc) {
-  const int64_t blocks = std::max<int64_t>(blocks_of(inner), 1);
-  return {.ldc = ldc, .rows = (kPanel + blocks - 1) / blocks};
-}
-
-template <int Parts>
-[[RAPT_AMX_TARGET]] void multiply_fetching(const char* a, const char* b, int64_t rows, int64_t cols,
-                                           int64_t inner, const float* bias, float* c, int64_t ldc,
-                                           bool accumulate) {
-  Fetching fetching = fetching_of(inner, ldc);
-  multiply_panels<Parts>(a, b, rows, cols, inner, bias, c, ldc, accumulate, fetching, fetching);
-}
-
-bool pack(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner, int parts,
-          bool transpose, void* to) {
-  char* const tiles = static_cast<char*>(to);
-  if (parts == 1) return pack<1>(from, ld, stored, outer, inner, transpose, tiles), true;
-  return pack<kExactParts>(from, ld, stored, outer, inner, transpose, tiles);
-}
 
 }  // namespace
 
@@ -336,40 +285,20 @@ size_t packed_bytes(int64_t outer, int64_t inner, int parts) {
   return static_cast<size_t>(blocks_of(outer) * blocks_of(inner) * parts * kPartBytes);
 }
 
-bool pack_left(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
-               int parts, void* to) {
-  return pack(from, ld, stored, outer, inner, parts, stored == Stored::by_inner, to);
+bool pack(const Unpacked& o) {
+  const bool transpose = (o.stored == Stored::by_outer) != o.left;
+  char* const to = static_cast<char*>(o.to);
+  if (o.parts == 1) return pack<1>(o.from, o.ld, o.stored, o.outer, o.inner, transpose, to), true;
+  return pack<kExactParts>(o.from, o.ld, o.stored, o.outer, o.inner, transpose, to);
 }
 
-bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
-                int parts, void* to) {
-  return pack(from, ld, stored, outer, inner, parts, stored == Stored::by_outer, to);
-}
-
-void multiply_packed(const void* left, const void* right, int64_t rows, int64_t cols, int64_t inner,
-                     int parts, const float* bias, float* c, int64_t ldc, bool accumulate) {
-  const auto multiply = parts == 1 ? multiply_fetching<1> : multiply_fetching<kExactParts>;
-  multiply(static_cast<const char*>(left), static_cast<const char*>(right), rows, cols, inner, bias,
-           c, ldc, accumulate);
-}
-
-bool pack(const Unpacked& operand) {
-  const auto& pack_it = operand.left ? pack_left : pack_right;
-  return pack_it(operand.from, operand.ld, operand.stored, operand.outer, operand.inner,
-                 kExactParts, operand.to);
-}
-
-[[RAPT_AMX_TARGET]] bool multiply_while_packing(const void* left, const void* right, int64_t rows,
-                                                int64_t cols, int64_t inner, const float* bias,
-                                                float* c, int64_t ldc, bool accumulate,
+[[RAPT_AMX_TARGET]] bool multiply_while_packing(const PackedProduct& product,
                                                 std::span<const Unpacked> next) {
-  PackingAndFetching beside{
-      Paced(blocks_of(rows) * blocks_of(cols) * blocks_of(inner) * kSteps<kExactParts>,
-            PackPieces(next)),
-      fetching_of(inner, ldc)};
-  multiply_panels<kExactParts>(static_cast<const char*>(left), static_cast<const char*>(right),
-                               rows, cols, inner, bias, c, ldc, accumulate, beside,
-                               beside.fetching);
+  const std::span<const PackedProduct> one(&product, 1);
+  const int64_t blocks = blocks_of(product.inner);
+  PackingAndFetching beside{Paced(steps_of<kExactParts>(one), PackPieces(next)),
+                            {.ldc = product.ldc, .rows = (kPanel + blocks - 1) / blocks}};
+  multiply_all<kExactParts>(one, beside);
   beside.packing.finish();
   return beside.packing.piece().whole();
 }

@@ -35,35 +35,37 @@ size_t packed_bytes(int64_t outer, int64_t inner, int parts);
 // How an operand is stored: by its rows (columns, for the right one), or by its inner index.
 enum class Stored { by_outer, by_inner };
 
-// Packs the left operand (outer, inner) or the right operand (inner, outer) from f32 with `ld`
-// elements from one stored row to the next. False if a number is to have three parts and is
-// infinite, NaN, or within a bf16 rounding of infinity. `to` is aligned to 64 bytes.
-bool pack_left(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
-               int parts, void* to);
-bool pack_right(const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner,
-                int parts, void* to);
-
-// c (rows, cols) = left right + bias (cols, or null), or c += left right; `inner` and `parts` as
-// both were packed with.
-void multiply_packed(const void* left, const void* right, int64_t rows, int64_t cols, int64_t inner,
-                     int parts, const float* bias, float* c, int64_t ldc, bool accumulate);
-
-// An operand of kExactParts that is not packed yet: as pack_left() and pack_right() take it.
+// An operand that is not packed yet: the left one (outer, inner) or the right one (inner, outer) in
+// f32, with `ld` elements from one stored row to the next. `to` is aligned to 64 bytes.
 struct Unpacked {
   const float* from;
   int64_t ld;
   Stored stored;
   bool left;
   int64_t outer, inner;
+  int parts;
   void* to;
 };
 
+// False if a number is to have three parts and is infinite, NaN, or within a bf16 rounding of
+// infinity.
 bool pack(const Unpacked& operand);
 
-// multiply_packed() of kExactParts while at most two operands are packed, which the next call
-// needs. False if one of them has a number without parts.
-bool multiply_while_packing(const void* left, const void* right, int64_t rows, int64_t cols,
-                            int64_t inner, const float* bias, float* c, int64_t ldc,
-                            bool accumulate, std::span<const Unpacked> next);
+// c (rows, cols) = left right + bias (cols, or null), or c += left right. `inner` is what left was
+// packed with; of a right operand that was packed with `right_inner` it takes the numbers from a
+// block on that `right` begins with.
+struct PackedProduct {
+  const void* left;
+  const void* right;
+  int64_t rows, cols, inner, right_inner;
+  float* c;
+  int64_t ldc;
+  bool accumulate;
+  const float* bias = nullptr;
+};
+
+// A product of operands of kExactParts, while at most two others are packed, which the next call
+// needs. False if one of these has a number without parts.
+bool multiply_while_packing(const PackedProduct& product, std::span<const Unpacked> next);
 
 }  // namespace rapt::kernels::x86

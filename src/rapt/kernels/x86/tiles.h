@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "rapt/kernels/x86/split_tiles.h"
 
@@ -126,6 +127,7 @@ class Paced {
  public:
   Paced(int64_t steps, const Piece& piece) : steps_(steps), piece_(piece), count_(piece.count()) {}
 
+  void begin(const float*) {}
   [[RAPT_AMX_TARGET, gnu::always_inline]] inline void step(const char*, int64_t) {
     credit_ += count_;
     while (credit_ >= steps_ && done_ < count_) {
@@ -254,23 +256,73 @@ template <int Parts, class Beside>
 
 // A block at the edge of c goes through memory of its own.
 template <int Parts, class Beside>
-[[RAPT_AMX_TARGET]] void multiply_edge(const char* left, const char* right, int64_t blocks,
-                                       int64_t rows, int64_t cols, const float* bias, float* c,
-                                       int64_t ldc, bool accumulate, Beside& beside) {
+[[RAPT_AMX_TARGET]] void multiply_edge(const char* left, const char* right, int64_t rows,
+                                       int64_t cols, const float* bias, const PackedProduct& p,
+                                       float* c, Beside& beside) {
   alignas(64) float own[kPanel * kPanel] = {};
   for (int64_t r = 0; r < rows; ++r) {
-    if (accumulate) {
-      std::copy_n(c + r * ldc, cols, own + r * kPanel);
+    if (p.accumulate) {
+      std::copy_n(c + r * p.ldc, cols, own + r * kPanel);
     } else if (bias != nullptr) {
       std::copy_n(bias, cols, own + r * kPanel);
     }
   }
   store_before_tiles();
   load_block(own, kPanel * sizeof(float));
-  multiply_block<Parts>(left, right, blocks, beside);
+  multiply_block<Parts>(left, right, blocks_of(p.inner), beside);
   store_block(own, kPanel);
   store_before_tiles();
-  for (int64_t r = 0; r < rows; ++r) std::copy_n(own + r * kPanel, cols, c + r * ldc);
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(own + r * kPanel, cols, c + r * p.ldc);
+}
+
+template <int Parts>
+int64_t steps_of(std::span<const PackedProduct> products) {
+  int64_t steps = 0;
+  for (const PackedProduct& p : products)
+    steps += blocks_of(p.rows) * blocks_of(p.cols) * blocks_of(p.inner) * kSteps<Parts>;
+  return steps;
+}
+
+// Block by block, columns outside; beside.begin() hears of the block of c that comes after each.
+template <int Parts, class Beside>
+[[RAPT_AMX_TARGET, gnu::always_inline]] inline void multiply_one(const PackedProduct& p,
+                                                                 Beside& beside) {
+  const int64_t blocks = blocks_of(p.inner), right_blocks = blocks_of(p.right_inner);
+  for (int64_t col = 0; col < p.cols; col += kPanel) {
+    const char* const right =
+        static_cast<const char*>(p.right) + col / kPanel * right_blocks * kBlockBytes<Parts>;
+    const float* const bias = p.bias == nullptr ? nullptr : p.bias + col;
+    for (int64_t row = 0; row < p.rows; row += kPanel) {
+      const char* const left =
+          static_cast<const char*>(p.left) + row / kPanel * blocks * kBlockBytes<Parts>;
+      float* const c = p.c + row * p.ldc + col;
+      const int64_t rows = std::min(kPanel, p.rows - row), cols = std::min(kPanel, p.cols - col);
+      beside.begin(c + kPanel * p.ldc);
+      if (rows < kPanel || cols < kPanel) {
+        multiply_edge<Parts>(left, right, rows, cols, bias, p, c, beside);
+        continue;
+      }
+      if (p.accumulate) {
+        load_block(c, p.ldc * static_cast<int64_t>(sizeof(float)));
+      } else if (bias != nullptr) {
+        load_block(bias, 0);
+      } else {
+        zero_block();
+      }
+      multiply_block<Parts>(left, right, blocks, beside);
+      store_block(c, p.ldc);
+    }
+  }
+}
+
+template <int Parts, class Beside>
+[[RAPT_AMX_TARGET, gnu::always_inline]] inline void multiply_all(
+    std::span<const PackedProduct> products, Beside& beside) {
+  const TileConfiguration configuration;
+  store_before_tiles();
+  _tile_loadconfig(&configuration);
+  for (const PackedProduct& p : products) multiply_one<Parts>(p, beside);
+  _tile_release();
 }
 
 }  // namespace rapt::kernels::x86
