@@ -44,6 +44,7 @@ void run(benchmark::State& state, const Work& work) {
   args.Dk = args.Dv = work.D;
   args.scale = 0.125;
   args.mask.causal = work.causal;
+  args.split = true;  // as training has it
   args.dropout = {.probability = work.dropout, .key = {1, 2}};
   kernels::AttentionGrads<float> grads;
   grads.out = out.data();

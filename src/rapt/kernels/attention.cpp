@@ -22,21 +22,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 
-// Where the two ways to compute a piece have their arrays: side by side, since one call may need
-// both.
 template <class T>
-struct PieceScratch {
-  PieceScratch(Carver& carver, const AttentionArgs<T>& args, const TileCut& cut)
-      : plain(carver, args, cut) {}
-  ForwardScratch<T> plain;
-};
-template <>
-struct PieceScratch<float> {
-  PieceScratch(Carver& carver, const AttentionArgs<float>& args, const TileCut& cut)
-      : plain(carver, args, cut), tiles(carver, args, cut) {}
-  ForwardScratch<float> plain;
-  ForwardTileScratch tiles;
-};
+using PieceScratch =
+    ScratchOfBoth<ForwardScratch<T>,
+                  std::conditional_t<std::is_same_v<T, float>, ForwardTileScratch, NoScratch>>;
 
 template <class T>
 void run_piece(const AttentionArgs<T>& args, const TileCut& cut, const ForwardItem& item,

@@ -88,9 +88,9 @@ struct AttentionArgs {
   // Element (query, key) of head h: philox_element(philox_key_of_head(key, h), sample and position
   // of the query, position of the key as channel).
   Dropout dropout;
-  // Whether the forward's products may run on bf16 tiles where the CPU has them
-  // (x86/split_tiles.h), in sentences of many queries and keys: as exact, but other bits than where
-  // a few queries are computed alone.
+  // Whether products may run on bf16 tiles where the CPU has them (x86/attention_tiles.h), in
+  // sentences of many queries and keys: in f32 as exact, in bf16 from weights and their gradients
+  // rounded to it; other bits than where a few queries are computed alone.
   bool split = false;
   int64_t key_tile = 0;  // 0: the default; others are for tests
   int64_t query_tile = 0;

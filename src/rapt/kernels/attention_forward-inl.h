@@ -129,40 +129,17 @@ class ForwardPiece {
     }
   }
 
-  // Scores become weights relative to each query's largest score so far. A query that has seen
-  // nothing yet is measured from 0: its weights are zeros.
+  // Scores become weights relative to each query's largest score so far.
   void weigh(const Tile& tile, const Part& part) {
-    const hn::ScalableTag<T> d;
-    const auto nothing = hn::Set(d, -std::numeric_limits<T>::infinity());
     for (int64_t i = 0; i < tile.rows(); ++i)
-      scratch_.base[i] = largest(tile, scratch_.scores + i * kScoreStride);
-    for (int64_t i = 0; i < tile.rows(); i += kLanes<T>) {
-      const auto old = hn::Load(d, part.most + i);
-      const auto now = hn::Max(old, hn::Load(d, scratch_.base + i));
-      const auto base = hn::IfThenZeroElse(hn::Eq(now, nothing), now);
-      hn::Store(now, d, part.most + i);
-      hn::Store(base, d, scratch_.base + i);
-      hn::Store(exp2(d, hn::Sub(old, base)), d, scratch_.before + i);
-    }
+      scratch_.base[i] = largest_score(tile, scratch_.scores + i * kScoreStride);
+    rise(tile.rows(), part.most, scratch_.base, scratch_.before);
     for (int64_t i = 0; i < tile.rows(); ++i) {
       const DropoutRow drop = dropout_.row(queries_, keys_, tile, i);
       scratch_.tile_total[i] =
           weigh_row(tile, scratch_.scores + i * kScoreStride, scratch_.base[i], drop);
     }
-    for (int64_t i = 0; i < tile.rows(); i += kLanes<T>) {
-      const auto before = hn::Load(d, scratch_.before + i);
-      hn::Store(
-          hn::MulAdd(hn::Load(d, part.total + i), before, hn::Load(d, scratch_.tile_total + i)), d,
-          part.total + i);
-    }
-  }
-
-  static T largest(const Tile& tile, const T* row) {
-    const hn::ScalableTag<T> d;
-    auto most = hn::LoadU(d, row + tile.from);
-    for (int64_t j = tile.from + kLanes<T>; j < tile.to; j += kLanes<T>)
-      most = hn::Max(most, hn::LoadU(d, row + j));
-    return hn::GetLane(hn::MaxOfLanes(d, most));
+    add_totals(tile.rows(), scratch_.before, scratch_.tile_total, part.total);
   }
 
   // One row's weights; returns their sum. Lane i of it adds up the keys i, i + kLanes, ... of the

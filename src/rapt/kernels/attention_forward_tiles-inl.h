@@ -202,27 +202,15 @@ class TiledForwardPiece {
             .accumulate = started_[work.strip]};
   }
 
-  // Scores become weights relative to each query's largest score so far, beside the products. A
-  // query that has seen nothing yet is measured from 0: its weights are zeros.
+  // Scores become weights relative to each query's largest score so far, beside the products.
   void weigh(const Work& work, std::span<const x86::PackedProduct> beside) {
-    const hn::ScalableTag<float> d;
     const Tile& tile = work.tile;
-    float *const most = scratch_.most + work.strip * x86::kPanel, *const total =
-                                                                      scratch_.total +
-                                                                      work.strip * x86::kPanel;
+    const int64_t first = work.strip * x86::kPanel;
     finish_split(args_, tile, work.seen, cut_.parts, work.at->scores, scratch_.bias);
-    const auto nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
     for (int64_t i = 0; i < tile.rows(); ++i)
-      scratch_.base[i] = largest(tile, work.at->scores + i * kScoreStride);
+      scratch_.base[i] = largest_score(tile, work.at->scores + i * kScoreStride);
     std::fill(scratch_.base + tile.rows(), scratch_.base + x86::kPanel, 0.0f);
-    for (int64_t i = 0; i < x86::kPanel; i += kLanes<float>) {
-      const auto old = hn::Load(d, most + i);
-      const auto now = hn::Max(old, hn::Load(d, scratch_.base + i));
-      const auto base = hn::IfThenZeroElse(hn::Eq(now, nothing), now);
-      hn::Store(now, d, most + i);
-      hn::Store(base, d, scratch_.base + i);
-      hn::Store(exp2(d, hn::Sub(old, base)), d, scratch_.before + i);
-    }
+    rise(x86::kPanel, scratch_.most + first, scratch_.base, scratch_.before);
     const bool drops = dropout_.keep_bits(queries_, keys_, tile, scratch_.keep);
     x86::multiply(beside, cut_.parts,
                   x86::Weighing{.scores = work.at->scores + tile.from,
@@ -233,27 +221,10 @@ class TiledForwardPiece {
                                 .keep = drops ? scratch_.keep : nullptr,
                                 .sums = scratch_.tile_total,
                                 .packed = work.at->weights});
-    auto sum = hn::Zero(d);
-    for (int64_t i = 0; i < x86::kPanel; i += kLanes<float>) {
-      const auto of_tile = hn::Load(d, scratch_.tile_total + i);
-      sum = hn::Add(sum, of_tile);
-      hn::Store(hn::MulAdd(hn::Load(d, total + i), hn::Load(d, scratch_.before + i), of_tile), d,
-                total + i);
-    }
-    whole_ = whole_ && std::isfinite(hn::GetLane(hn::SumOfLanes(d, sum)));
+    add_totals(x86::kPanel, scratch_.before, scratch_.tile_total, scratch_.total + first);
+    for (int64_t i = 0; i < tile.rows(); ++i)
+      whole_ = whole_ && std::isfinite(scratch_.total[first + i]);
     if (started_[work.strip]) scale_rows(tile.queries, scratch_.before);
-  }
-
-  static float largest(const Tile& tile, const float* row) {
-    const hn::ScalableTag<float> d;
-    auto most = hn::LoadU(d, row + tile.from), other = most;  // two chains
-    int64_t j = tile.from + kLanes<float>;
-    for (; j + kLanes<float> < tile.to; j += 2 * kLanes<float>) {
-      most = hn::Max(most, hn::LoadU(d, row + j));
-      other = hn::Max(other, hn::LoadU(d, row + j + kLanes<float>));
-    }
-    if (j < tile.to) most = hn::Max(most, hn::LoadU(d, row + j));
-    return hn::GetLane(hn::MaxOfLanes(d, hn::Max(most, other)));
   }
 
   // Rows of the output times a factor each.

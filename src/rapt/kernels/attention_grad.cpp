@@ -21,21 +21,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 
-// Where the two ways to compute a head have their arrays: side by side, since one call may need
-// both.
 template <class T>
-struct HeadScratch {
-  HeadScratch(Carver& carver, const AttentionArgs<T>& args, const TileCut& cut)
-      : plain(carver, args, cut) {}
-  BackwardScratch<T> plain;
-};
-template <>
-struct HeadScratch<float> {
-  HeadScratch(Carver& carver, const AttentionArgs<float>& args, const TileCut& cut)
-      : plain(carver, args, cut), tiles(carver, args, cut) {}
-  BackwardScratch<float> plain;
-  TileScratch tiles;
-};
+using HeadScratch =
+    ScratchOfBoth<BackwardScratch<T>,
+                  std::conditional_t<std::is_same_v<T, float>, TileScratch, NoScratch>>;
 
 // One head of one sentence.
 template <class T>

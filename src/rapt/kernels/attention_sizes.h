@@ -76,6 +76,21 @@ class Carver {
   size_t used_ = 0;
 };
 
+// The scratch of two ways to compute, side by side, since one call may need both.
+template <class Plain, class Tiles>
+struct ScratchOfBoth {
+  template <class... Sizes>
+  explicit ScratchOfBoth(Carver& carver, const Sizes&... sizes)
+      : plain(carver, sizes...), tiles(carver, sizes...) {}
+  Plain plain;
+  Tiles tiles;
+};
+// Of a way that a type does not have.
+struct NoScratch {
+  template <class... Sizes>
+  explicit NoScratch(Carver&, const Sizes&...) {}
+};
+
 // A struct of scratch arrays, `Scratch(Carver&, sizes...)`, in the calling thread's slot.
 template <class Scratch, class... Sizes>
 Scratch scratch_of_thread(int slot, const Sizes&... sizes) {

@@ -312,6 +312,48 @@ inline void finish_split(const AttentionArgs<float>& args, const Tile& tile, See
   finish_scores(args, tile, seen, scores, bias);
 }
 
+// The largest score of a row of a tile.
+template <class T>
+T largest_score(const Tile& tile, const T* row) {
+  const hn::ScalableTag<T> d;
+  auto most = hn::LoadU(d, row + tile.from), other = most;  // two chains
+  int64_t j = tile.from + kLanes<T>;
+  for (; j + kLanes<T> < tile.to; j += 2 * kLanes<T>) {
+    most = hn::Max(most, hn::LoadU(d, row + j));
+    other = hn::Max(other, hn::LoadU(d, row + j + kLanes<T>));
+  }
+  if (j < tile.to) most = hn::Max(most, hn::LoadU(d, row + j));
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(most, other)));
+}
+
+// Online softmax over tiles, a number for each of `rows` queries in whole vectors. `base` comes in
+// as the largest score in a tile: `most` becomes the largest so far, `base` what scores are
+// measured from (0 where nothing was seen yet, so that weights are zeros), and `before` the factor
+// that brings what was summed before up to date.
+template <class T>
+void rise(int64_t rows, T* most, T* base, T* before) {
+  const hn::ScalableTag<T> d;
+  const auto nothing = hn::Set(d, -std::numeric_limits<T>::infinity());
+  for (int64_t i = 0; i < rows; i += kLanes<T>) {
+    const auto old = hn::Load(d, most + i);
+    const auto now = hn::Max(old, hn::Load(d, base + i));
+    const auto from = hn::IfThenZeroElse(hn::Eq(now, nothing), now);
+    hn::Store(now, d, most + i);
+    hn::Store(from, d, base + i);
+    hn::Store(exp2(d, hn::Sub(old, from)), d, before + i);
+  }
+}
+
+// Adds the weights' sums in a tile to those before.
+template <class T>
+void add_totals(int64_t rows, const T* before, const T* of_tile, T* total) {
+  const hn::ScalableTag<T> d;
+  for (int64_t i = 0; i < rows; i += kLanes<T>) {
+    hn::Store(hn::MulAdd(hn::Load(d, total + i), hn::Load(d, before + i), hn::Load(d, of_tile + i)),
+              d, total + i);
+  }
+}
+
 // The random words of a row of a tile, by column; null where nothing is dropped.
 struct DropoutRow {
   uint32_t threshold = 0;  // elements whose word is below it are dropped

@@ -32,19 +32,9 @@ void linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const floa
   if (K == 0) return fill_rows(bias, y, ldy, M, N);
   int64_t few = M;
   if (policy == RowPolicy::fast) {
-    if (M > kFewRows && splits_products())
-      return split_row_product(x, ldx, w, ldw, true, bias, y, ldy, M, N, K, false);
-    few = multiply_chunks({.in = x,
-                           .ld_in = ldx,
-                           .inner = K,
-                           .weight = w,
-                           .ldw = ldw,
-                           .weight_transposed = true,
-                           .bias = bias,
-                           .out = y,
-                           .ld_out = ldy,
-                           .accumulate = false},
-                          M, N);
+    const auto rows = linear_rows(x, ldx, w, ldw, bias, y, ldy, K);
+    if (M > kFewRows && splits_products()) return split_row_product(rows, M, N);
+    few = multiply_chunks(rows, M, N);
   }
   const int64_t m = M - few;
   if (few > 0) own_linear(x + m * ldx, ldx, w, ldw, bias, y + m * ldy, ldy, few, N, K);
@@ -54,19 +44,9 @@ void linear_dx(const float* dy, int64_t lddy, const float* w, int64_t ldw, float
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (M == 0 || K == 0) return;
   if (N == 0) return accumulate ? void() : fill_rows<float>(nullptr, dx, lddx, M, K);
-  if (M > kFewRows && splits_products())
-    return split_row_product(dy, lddy, w, ldw, false, nullptr, dx, lddx, M, K, N, accumulate);
-  const int64_t few = multiply_chunks({.in = dy,
-                                       .ld_in = lddy,
-                                       .inner = N,
-                                       .weight = w,
-                                       .ldw = ldw,
-                                       .weight_transposed = false,
-                                       .bias = nullptr,
-                                       .out = dx,
-                                       .ld_out = lddx,
-                                       .accumulate = accumulate},
-                                      M, K);
+  const auto rows = dx_rows(dy, lddy, w, ldw, dx, lddx, N, accumulate);
+  if (M > kFewRows && splits_products()) return split_row_product(rows, M, K);
+  const int64_t few = multiply_chunks(rows, M, K);
   const int64_t m = M - few;
   if (few > 0) own_dx(dy + m * lddy, lddy, w, ldw, dx + m * lddx, lddx, few, N, K, accumulate);
 }
@@ -83,15 +63,8 @@ void linear_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float
     const Tile& t = task.tile;
     const int64_t whole = task.first + (task.last - task.first) / kRowGrain * kRowGrain;
     for (int64_t m = task.first; m < whole; m += kTokenSlice) {
-      onednn::multiply({.m = t.rows,
-                        .n = t.cols,
-                        .k = std::min(kTokenSlice, whole - m),
-                        .lda = lddy,
-                        .ldb = ldx,
-                        .ldc = task.ld,
-                        .a_transposed = true,
-                        .accumulate = task.add || m > task.first},
-                       dy + m * lddy + t.row, x + m * ldx + t.col, nullptr, task.to);
+      sum_slice(task, dy + m * lddy + t.row, lddy, x + m * ldx + t.col, ldx,
+                std::min(kTokenSlice, whole - m), task.add || m > task.first);
     }
     if (whole < task.last) {
       tile_dw(dy + whole * lddy + t.row, lddy, x + whole * ldx + t.col, ldx, task.to, task.ld,

@@ -65,17 +65,7 @@ void multiply_rows(const RowProduct<bf16, Out>& p, int64_t rows, int64_t cols) {
 template <class Out>
 void linear_native(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
                    Out* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
-  multiply_rows<Out>({.in = x,
-                      .ld_in = ldx,
-                      .inner = K,
-                      .weight = w,
-                      .ldw = ldw,
-                      .weight_transposed = true,
-                      .bias = bias,
-                      .out = y,
-                      .ld_out = ldy,
-                      .accumulate = false},
-                     M, N);
+  multiply_rows(linear_rows(x, ldx, w, ldw, bias, y, ldy, K), M, N);
 }
 
 // A part of the gradient of a weight: tokens in slices, the last a multiple of kSumGrain; what is
@@ -83,30 +73,17 @@ void linear_native(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const
 void sum_tokens(const WeightTask& task, const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx) {
   constexpr int64_t kSumGrain = 64;
   const Tile& t = task.tile;
-  const auto add = [&](const bf16* rows, int64_t ld_rows, const bf16* cols, int64_t ld_cols,
-                       int64_t tokens, bool accumulate) {
-    onednn::multiply({.m = t.rows,
-                      .n = t.cols,
-                      .k = tokens,
-                      .lda = ld_rows,
-                      .ldb = ld_cols,
-                      .ldc = task.ld,
-                      .a_transposed = true,
-                      .inputs = Type::bf16,
-                      .accumulate = accumulate},
-                     rows, cols, nullptr, task.to);
-  };
   const int64_t whole = task.first + (task.last - task.first) / kSumGrain * kSumGrain;
   for (int64_t m = task.first; m < whole; m += kTokenSlice) {
-    add(dy + m * lddy + t.row, lddy, x + m * ldx + t.col, ldx, std::min(kTokenSlice, whole - m),
-        task.add || m > task.first);
+    sum_slice(task, dy + m * lddy + t.row, lddy, x + m * ldx + t.col, ldx,
+              std::min(kTokenSlice, whole - m), task.add || m > task.first);
   }
   if (whole == task.last) return;
   bf16* const rows = scratch_of<bf16>(kScratchInput, kSumGrain, t.rows);
   bf16* const cols = scratch_of<bf16>(kScratchOutput, kSumGrain, t.cols);
   copy_padded(dy + whole * lddy + t.row, lddy, task.last - whole, t.rows, rows, kSumGrain);
   copy_padded(x + whole * ldx + t.col, ldx, task.last - whole, t.cols, cols, kSumGrain);
-  add(rows, t.rows, cols, t.cols, kSumGrain, task.add || whole > task.first);
+  sum_slice(task, rows, t.rows, cols, t.cols, kSumGrain, task.add || whole > task.first);
 }
 
 }  // namespace
@@ -136,17 +113,7 @@ void linear_dx(const bf16* dy, int64_t lddy, const bf16* w, int64_t ldw, bf16* d
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (M == 0 || K == 0) return;
   if (N != 0 && onednn::multiplies_bf16()) {
-    return multiply_rows<bf16>({.in = dy,
-                                .ld_in = lddy,
-                                .inner = N,
-                                .weight = w,
-                                .ldw = ldw,
-                                .weight_transposed = false,
-                                .bias = nullptr,
-                                .out = dx,
-                                .ld_out = lddx,
-                                .accumulate = accumulate},
-                               M, K);
+    return multiply_rows(dx_rows(dy, lddy, w, ldw, dx, lddx, N, accumulate), M, K);
   }
   const Wide wide_dy(dy, lddy, M, N), wide_w(w, ldw, N, K);
   const Wide result = accumulate ? Wide(dx, lddx, M, K) : Wide(M, K);

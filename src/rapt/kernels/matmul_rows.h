@@ -6,6 +6,7 @@
 
 #include "rapt/kernels/matmul_plan.h"
 #include "rapt/kernels/onednn.h"
+#include "rapt/kernels/types.h"
 
 namespace rapt::kernels {
 
@@ -53,6 +54,55 @@ struct RowProduct {
                      bias == nullptr ? nullptr : bias + t.col, to);
   }
 };
+
+// y = x w^T + bias, x (.., K), w (.., K).
+template <class In, class Out>
+RowProduct<In, Out> linear_rows(const In* x, int64_t ldx, const In* w, int64_t ldw,
+                                const float* bias, Out* y, int64_t ldy, int64_t K) {
+  return {.in = x,
+          .ld_in = ldx,
+          .inner = K,
+          .weight = w,
+          .ldw = ldw,
+          .weight_transposed = true,
+          .bias = bias,
+          .out = y,
+          .ld_out = ldy,
+          .accumulate = false};
+}
+
+// dx = dy w, or dx += it, dy (.., N), w (N, ..).
+template <class T>
+RowProduct<T, T> dx_rows(const T* dy, int64_t lddy, const T* w, int64_t ldw, T* dx, int64_t lddx,
+                         int64_t N, bool accumulate) {
+  return {.in = dy,
+          .ld_in = lddy,
+          .inner = N,
+          .weight = w,
+          .ldw = ldw,
+          .weight_transposed = false,
+          .bias = nullptr,
+          .out = dx,
+          .ld_out = lddx,
+          .accumulate = accumulate};
+}
+
+// A slice of a part of a weight's gradient: task.to = dy^T x, or += it, over `tokens` rows of the
+// columns of dy and x that the task takes.
+template <class T>
+void sum_slice(const WeightTask& task, const T* dy, int64_t lddy, const T* x, int64_t ldx,
+               int64_t tokens, bool accumulate) {
+  onednn::multiply({.m = task.tile.rows,
+                    .n = task.tile.cols,
+                    .k = tokens,
+                    .lda = lddy,
+                    .ldb = ldx,
+                    .ldc = task.ld,
+                    .a_transposed = true,
+                    .inputs = kTypeOf<T>,
+                    .accumulate = accumulate},
+                   dy, x, nullptr, task.to);
+}
 
 // The first `rows` rows.
 template <class In, class Out>

@@ -7,7 +7,6 @@
 #include "rapt/base/cpu.h"
 #include "rapt/base/memory.h"
 #include "rapt/kernels/matmul_plan.h"
-#include "rapt/kernels/onednn.h"
 #include "rapt/kernels/x86/split_tiles.h"
 
 namespace rapt::kernels {
@@ -18,23 +17,6 @@ using x86::kPanel;
 using x86::Stored;
 
 constexpr int64_t kPackedMost = 1 << 20;  // bytes of packed operands that a task keeps in its cache
-
-// One result c = a b + bias, or c += a b, whose operands were packed; where a number has no parts,
-// by oneDNN from what they were packed from.
-struct Block {
-  onednn::Product product;
-  const float *a, *b;
-  const float* bias;  // of the first of the sums alone
-  float* c;
-
-  // Of its columns [col, col + cols), by oneDNN.
-  void multiply_plain(int64_t col, int64_t cols) const {
-    onednn::Product part = product;
-    part.n = cols;
-    onednn::multiply(part, a, b + (product.b_transposed ? col * product.ldb : col),
-                     bias == nullptr ? nullptr : bias + col, c + col);
-  }
-};
 
 // Blocks of the inner size such that `outer` rows of one stay in the cache.
 int64_t inner_block(int64_t outer, int64_t inner) {
@@ -50,64 +32,77 @@ bool splits_products() { return active_isa() >= Isa::amx; }
 
 namespace {
 
-// The columns of a result that a task computes, from rows that it has packed: panel by panel, each
+// What a task computes, some rows and columns, from rows that it has packed: panel by panel, each
 // panel of the weight packed while the products of the one before it run.
 struct PanelLoop {
-  const float* w;  // of the task's first column and inner number
-  int64_t ldw;
-  bool transposed;
-  Block block;  // of all columns
+  RowProduct<float, float> p;  // of the task's first row, column and inner number
+  int64_t rows, cols;
   const void* left;
-  bool left_splits;
   std::byte* panels[2];
 
-  x86::Unpacked source(int64_t col, int64_t panel) const {
-    const int64_t cols = std::clamp<int64_t>(block.product.n - col, 0, kPanel);
-    return {.from = cols == 0 ? w : w + (transposed ? col * ldw : col),
-            .ld = ldw,
-            .stored = transposed ? Stored::by_outer : Stored::by_inner,
-            .left = false,
-            .outer = cols,
-            .inner = cols == 0 ? 0 : block.product.k,
-            .parts = kExactParts,
-            .to = panels[panel]};
+  // By oneDNN.
+  void multiply_plain(int64_t col, int64_t count) const {
+    p.multiply({0, rows, col, count}, p.in, p.ld_in, p.out + col, p.ld_out, p.accumulate);
   }
 
-  void run() const {
-    if (!left_splits) return block.multiply_plain(0, block.product.n);
-    bool splits = x86::pack(source(0, 0));
-    for (int64_t col = 0, i = 0; col < block.product.n; col += kPanel, ++i) {
-      const int64_t cols = std::min(kPanel, block.product.n - col);
-      const x86::Unpacked next = source(col + kPanel, (i + 1) % 2);
+  // The panel from column `col` on; nothing behind the last.
+  x86::Unpacked panel(int64_t col, void* to) const {
+    const int64_t count = std::clamp<int64_t>(cols - col, 0, kPanel), first = count == 0 ? 0 : col;
+    return {.from = p.weight + (p.weight_transposed ? first * p.ldw : first),
+            .ld = p.ldw,
+            .stored = p.weight_transposed ? Stored::by_outer : Stored::by_inner,
+            .left = false,
+            .outer = count,
+            .inner = count == 0 ? 0 : p.inner,
+            .parts = kExactParts,
+            .to = to};
+  }
+
+  void run(bool left_splits) const {
+    if (!left_splits) return multiply_plain(0, cols);
+    bool splits = x86::pack(panel(0, panels[0]));
+    for (int64_t col = 0, i = 0; col < cols; col += kPanel, i = 1 - i) {
+      const int64_t count = std::min(kPanel, cols - col);
+      const x86::Unpacked next = panel(col + kPanel, panels[1 - i]);
       if (splits) {
-        splits = x86::multiply_while_packing(
-            {.left = left,
-             .right = panels[i % 2],
-             .rows = block.product.m,
-             .cols = cols,
-             .inner = block.product.k,
-             .right_inner = block.product.k,
-             .c = block.c + col,
-             .ldc = block.product.ldc,
-             .accumulate = block.product.accumulate,
-             .bias = block.bias == nullptr ? nullptr : block.bias + col},
-            {&next, 1});
+        splits = x86::multiply_while_packing({.left = left,
+                                              .right = panels[i],
+                                              .rows = rows,
+                                              .cols = count,
+                                              .inner = p.inner,
+                                              .right_inner = p.inner,
+                                              .c = p.out + col,
+                                              .ldc = p.ld_out,
+                                              .accumulate = p.accumulate,
+                                              .bias = p.bias == nullptr ? nullptr : p.bias + col},
+                                             {&next, 1});
       } else {
-        block.multiply_plain(col, cols);
+        multiply_plain(col, count);
         splits = x86::pack(next);
       }
     }
   }
 };
 
+// The part of a product from a row, a column and an inner number on.
+RowProduct<float, float> part_of(const RowProduct<float, float>& p, int64_t row, int64_t col,
+                                 int64_t k, int64_t count) {
+  RowProduct<float, float> part = p;
+  part.in += row * p.ld_in + k;
+  part.inner = count;
+  part.weight += p.weight_transposed ? col * p.ldw + k : k * p.ldw + col;
+  part.bias = p.bias == nullptr || k > 0 ? nullptr : p.bias + col;
+  part.out += row * p.ld_out + col;
+  part.accumulate = p.accumulate || k > 0;
+  return part;
+}
+
 }  // namespace
 
 // Each task packs its rows, then the weight, panel by panel.
-void split_row_product(const float* in, int64_t ld_in, const float* w, int64_t ldw, bool transposed,
-                       const float* bias, float* out, int64_t ld_out, int64_t rows, int64_t cols,
-                       int64_t inner, bool accumulate) {
+void split_row_product(const RowProduct<float, float>& p, int64_t rows, int64_t cols) {
   constexpr int64_t kTasks = 8, kLeastColumns = 128;
-  const int64_t depth = inner_block(kRowChunk, inner);
+  const int64_t depth = inner_block(kRowChunk, p.inner);
   const int64_t pieces = ceil_div(kTasks, ceil_div(rows, kRowChunk));
   const int64_t width = std::max(round_up(ceil_div(cols, pieces), kPanel), kLeastColumns);
   const size_t panel_bytes = x86::packed_bytes(kPanel, depth, kExactParts);
@@ -115,38 +110,17 @@ void split_row_product(const float* in, int64_t ld_in, const float* w, int64_t l
     void* const left = thread_scratch(kScratchInput, x86::packed_bytes(t.rows, depth, kExactParts));
     std::byte* const panels =
         static_cast<std::byte*>(thread_scratch(kScratchOutput, 2 * panel_bytes));
-    for (int64_t k = 0; k < inner; k += depth) {
-      const int64_t count = std::min(depth, inner - k);
-      const float* const from = in + t.row * ld_in + k;
-      const float* const weight = w + (transposed ? t.col * ldw + k : k * ldw + t.col);
-      const bool splits = x86::pack({.from = from,
-                                     .ld = ld_in,
-                                     .stored = Stored::by_outer,
-                                     .left = true,
-                                     .outer = t.rows,
-                                     .inner = count,
-                                     .parts = kExactParts,
-                                     .to = left});
-      PanelLoop{.w = weight,
-                .ldw = ldw,
-                .transposed = transposed,
-                .block = {{.m = t.rows,
-                           .n = t.cols,
-                           .k = count,
-                           .lda = ld_in,
-                           .ldb = ldw,
-                           .ldc = ld_out,
-                           .b_transposed = transposed,
-                           .bias = bias != nullptr && k == 0,
-                           .accumulate = accumulate || k > 0},
-                          from,
-                          weight,
-                          bias != nullptr && k == 0 ? bias + t.col : nullptr,
-                          out + t.row * ld_out + t.col},
-                .left = left,
-                .left_splits = splits,
-                .panels = {panels, panels + panel_bytes}}
-          .run();
+    for (int64_t k = 0; k < p.inner; k += depth) {
+      const auto part = part_of(p, t.row, t.col, k, std::min(depth, p.inner - k));
+      const bool left_splits = x86::pack({.from = part.in,
+                                          .ld = part.ld_in,
+                                          .stored = Stored::by_outer,
+                                          .left = true,
+                                          .outer = t.rows,
+                                          .inner = part.inner,
+                                          .parts = kExactParts,
+                                          .to = left});
+      PanelLoop{part, t.rows, t.cols, left, {panels, panels + panel_bytes}}.run(left_splits);
     }
   });
 }
@@ -205,15 +179,7 @@ void split_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float*
                                              next);
         continue;
       }
-      onednn::multiply({.m = t.rows,
-                        .n = t.cols,
-                        .k = count,
-                        .lda = lddy,
-                        .ldb = ldx,
-                        .ldc = task.ld,
-                        .a_transposed = true,
-                        .accumulate = add},
-                       dy + m * lddy + t.row, x + m * ldx + t.col, nullptr, task.to);
+      sum_slice(task, dy + m * lddy + t.row, lddy, x + m * ldx + t.col, ldx, count, add);
       splits = pack(next);
     }
   });

@@ -4,16 +4,15 @@
 
 #include <cstdint>
 
+#include "rapt/kernels/matmul_rows.h"
+
 namespace rapt::kernels {
 
 // Whether this CPU and the active instruction set have the tiles.
 bool splits_products();
 
-// out (rows, cols) = in (rows, inner) w + bias, or out += it, where w is (inner, cols), or stored
-// as (cols, inner) with `transposed`. bias may be null.
-void split_row_product(const float* in, int64_t ld_in, const float* w, int64_t ldw, bool transposed,
-                       const float* bias, float* out, int64_t ld_out, int64_t rows, int64_t cols,
-                       int64_t inner, bool accumulate);
+// The first `rows` rows of a product of rows.
+void split_row_product(const RowProduct<float, float>& p, int64_t rows, int64_t cols);
 
 // dw (N, K) = dy (M, N)^T x (M, K), or dw += it.
 void split_dw(const float* dy, int64_t lddy, const float* x, int64_t ldx, float* dw, int64_t lddw,
