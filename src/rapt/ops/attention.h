@@ -21,8 +21,9 @@ struct AttentionOptions {
   std::optional<double> scale = {};  // of the scores; unset: 1 / sqrt(Dk)
   kernels::Dropout dropout = {};     // of the weights
   ScoreBias bias = {};               // added to the scores, each term of the type of q, or f32
-  // Whether long sentences may run on the CPU's bf16 tiles, as exact but with other bits than a
-  // query that is computed alone. Where gradients are wanted they always may.
+  // Whether long sentences may run on the CPU's bf16 tiles: in f32 as exact, in bf16 with weights
+  // rounded to it, and with other bits than a query that is computed alone. Where gradients are
+  // wanted they always may.
   bool split = false;
   int64_t key_tile = 0, query_tile = 0;  // of the kernel; 0: its own
 };
