@@ -39,15 +39,9 @@ text::LineOptions line_options(const std::string& invalid_utf8) {
               invalid_utf8 == "replace" ? text::InvalidUtf8::replace : text::InvalidUtf8::refuse};
 }
 
-text::SubwordModel parse_type(const std::string& type) {
-  if (type == "unigram") return text::SubwordModel::unigram;
-  if (type == "bpe") return text::SubwordModel::bpe;
-  return type == "word" ? text::SubwordModel::words : text::SubwordModel::characters;
-}
-
 int train(TrainOptions options, const Globals& globals) {
   options.training.seed = globals.seed;
-  options.training.model = parse_type(options.type);
+  options.training.model = text::parse_subword_model(options.type);
   size_t next = 0;
   std::unique_ptr<text::LineReader> reader;
   int64_t lines = 0;

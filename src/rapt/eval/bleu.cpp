@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rapt/base/check.h"
+#include "rapt/base/names.h"
 #include "rapt/base/utf8.h"
 #include "rapt/text/unicode.h"
 
@@ -18,7 +19,7 @@ namespace {
 constexpr size_t kOrders = 4;
 constexpr size_t kHypothesis = 0, kReference = 1, kMatches = 2, kTotals = 2 + kOrders;
 
-constexpr std::array<std::pair<Smoothing, std::string_view>, 4> kSmoothings = {
+constexpr NameTable<Smoothing, 4> kSmoothings = {
     {{Smoothing::exponential, "exp"},
      {Smoothing::floor, "floor"},
      {Smoothing::add_k, "add-k"},
@@ -120,18 +121,10 @@ void check_counts(std::span<const int64_t> counts) {
 
 }  // namespace
 
-std::string_view name_of(Smoothing smoothing) {
-  for (const auto& [value, name] : kSmoothings) {
-    if (value == smoothing) return name;
-  }
-  fail(ErrorKind::failure, "BLEU: there is no smoothing {}", static_cast<int>(smoothing));
-}
+std::string_view name_of(Smoothing smoothing) { return name_in(kSmoothings, smoothing); }
 
 Smoothing parse_smoothing(std::string_view method) {
-  for (const auto& [value, known] : kSmoothings) {
-    if (known == method) return value;
-  }
-  fail(ErrorKind::usage, "smoothing: expected exp, floor, add-k or none, got {}", method);
+  return value_in(kSmoothings, method, "BLEU, smoothing");
 }
 
 Bleu::Bleu(const BleuOptions& options) : options_(options) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rapt/base/check.h"
+#include "rapt/base/names.h"
 #include "rapt/text/unicode.h"
 
 namespace rapt::eval {
@@ -11,7 +12,7 @@ namespace {
 
 using text::CharacterClass;
 
-constexpr std::array<std::pair<BleuTokenizer, std::string_view>, 5> kNames = {
+constexpr NameTable<BleuTokenizer, 5> kNames = {
     {{BleuTokenizer::v13a, "13a"},
      {BleuTokenizer::international, "intl"},
      {BleuTokenizer::characters, "char"},
@@ -141,18 +142,10 @@ std::u32string tokenize_zh(std::u32string_view line) {
 
 }  // namespace
 
-std::string_view name_of(BleuTokenizer tokenizer) {
-  for (const auto& [value, name] : kNames) {
-    if (value == tokenizer) return name;
-  }
-  fail(ErrorKind::failure, "tokenize: there is no tokenizer {}", static_cast<int>(tokenizer));
-}
+std::string_view name_of(BleuTokenizer tokenizer) { return name_in(kNames, tokenizer); }
 
 BleuTokenizer parse_tokenizer(std::string_view name) {
-  for (const auto& [value, known] : kNames) {
-    if (known == name) return value;
-  }
-  fail(ErrorKind::usage, "tokenize: expected 13a, intl, char, zh or none, got {}", name);
+  return value_in(kNames, name, "BLEU, tokenizer");
 }
 
 std::u32string tokenize(std::u32string_view line, BleuTokenizer tokenizer) {
@@ -168,7 +161,7 @@ std::u32string tokenize(std::u32string_view line, BleuTokenizer tokenizer) {
     case BleuTokenizer::none:
       return std::u32string(line);
   }
-  fail(ErrorKind::failure, "tokenize: there is no tokenizer {}", static_cast<int>(tokenizer));
+  fail(ErrorKind::failure, "BLEU: there is no tokenizer {}", static_cast<int>(tokenizer));
 }
 
 }  // namespace rapt::eval

@@ -4,6 +4,7 @@
 
 #include "rapt/base/check.h"
 #include "rapt/base/file.h"
+#include "rapt/base/names.h"
 #include "rapt/text/normaliser.h"
 #include "rapt/text/segment.h"
 
@@ -11,7 +12,11 @@ namespace rapt::text {
 namespace {
 
 constexpr int64_t kLargestFile = 1 << 30;  // bytes
-constexpr std::string_view kReplacement = "\uFFFD";
+
+constexpr NameTable<SubwordModel, 4> kModels = {{{SubwordModel::unigram, "unigram"},
+                                                 {SubwordModel::bpe, "bpe"},
+                                                 {SubwordModel::words, "word"},
+                                                 {SubwordModel::characters, "char"}}};
 
 SpecialIds special_ids(const PieceTable& table, const SubwordFile& file) {
   const auto control = [&](const std::string& spelling) -> std::optional<int32_t> {
@@ -48,6 +53,12 @@ void append_bytes(std::string& text, std::string_view bytes) {
 }
 
 }  // namespace
+
+std::string_view name_of(SubwordModel model) { return name_in(kModels, model); }
+
+SubwordModel parse_subword_model(std::string_view name) {
+  return value_in(kModels, name, "subwords, type of model");
+}
 
 struct Subwords::State {
   State(std::string all, const std::string& name, const Limits& limits)
@@ -105,7 +116,6 @@ Subwords Subwords::parse(std::string bytes, const std::string& name, const Limit
 }
 
 const std::string& Subwords::bytes() const { return state_->bytes; }
-SubwordModel Subwords::model() const { return state_->file.model; }
 int64_t Subwords::size() const { return static_cast<int64_t>(state_->file.pieces.size()); }
 const std::string& Subwords::piece(int64_t id) const { return state_->piece(id).text; }
 PieceKind Subwords::kind(int64_t id) const { return state_->piece(id).kind; }

@@ -23,6 +23,10 @@ namespace rapt::text {
 
 enum class SubwordModel { unigram, bpe, words, characters };
 
+// SentencePiece's name of a type: unigram, bpe, word, char.
+std::string_view name_of(SubwordModel model);
+SubwordModel parse_subword_model(std::string_view name);  // throws Error (usage) for another name
+
 // What a piece of a model is: text; the unknown piece; a control piece, which no text becomes; text
 // that is never cut nor normalised; one of 256 bytes, for characters without a piece; unused.
 enum class PieceKind { normal, unknown, control, user_defined, byte, unused };
@@ -48,7 +52,6 @@ class Subwords {
   // The file that the model was read from, byte by byte.
   const std::string& bytes() const;
 
-  SubwordModel model() const;
   int64_t size() const;
 
   // The spelling and kind of a piece. Throw Error (data) on an id outside [0, size()).

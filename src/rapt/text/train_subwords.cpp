@@ -56,20 +56,6 @@ class Lines : public sentencepiece::SentenceIterator {
   std::exception_ptr error_;
 };
 
-const char* name_of(SubwordModel model) {
-  switch (model) {
-    case SubwordModel::unigram:
-      return "unigram";
-    case SubwordModel::bpe:
-      return "bpe";
-    case SubwordModel::words:
-      return "word";
-    case SubwordModel::characters:
-      return "char";
-  }
-  fail(ErrorKind::failure, "subwords: there is no model {}", static_cast<int>(model));
-}
-
 void check(const SubwordTraining& options) {
   const auto refuse = [](const std::string& what) {
     fail(ErrorKind::usage, "tokenizer: {}", what);
@@ -109,7 +95,7 @@ std::string quoted(const std::vector<std::string>& symbols) {
 std::unordered_map<std::string, std::string> arguments(const SubwordTraining& options) {
   std::unordered_map<std::string, std::string> all = {
       {"vocab_size", fmt::format("{}", options.vocabulary)},
-      {"model_type", name_of(options.model)},
+      {"model_type", std::string(name_of(options.model))},
       {"character_coverage", fmt::format("{}", options.character_coverage)},
       {"byte_fallback", options.byte_fallback ? "true" : "false"},
       {"normalization_rule_name", options.normalisation},
