@@ -58,15 +58,12 @@ void check_trie(const std::vector<uint32_t>& units, const std::string& strings,
 }  // namespace
 
 Normaliser::Normaliser(const NormaliserSettings& settings, bool white_space_as_suffix,
-                       std::vector<std::string_view> keep, const std::string& name)
+                       ByteTrie keep, const std::string& name)
     : add_dummy_prefix_(settings.add_dummy_prefix),
       remove_extra_white_space_(settings.remove_extra_white_space),
       as_suffix_(white_space_as_suffix),
-      space_(settings.escape_white_space ? kSpaceMark : std::string_view(" ")) {
-  std::vector<std::pair<std::string_view, int32_t>> entries;
-  for (const std::string_view text : keep) entries.emplace_back(text, 0);
-  keep_ = ByteTrie(std::move(entries));
-
+      space_(settings.escape_white_space ? kSpaceMark : std::string_view(" ")),
+      keep_(std::move(keep)) {
   const std::string& rules = settings.charsmap;
   if (rules.empty()) return;
   const uint32_t trie = rules.size() < 4 ? 0 : read_uint32(rules, 0);

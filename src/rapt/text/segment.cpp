@@ -27,7 +27,6 @@ void add_piece(PieceTable& table, const SubwordFile& file, int32_t id, const std
   if (!is_new)
     fail(ErrorKind::data, "{}: {} stands at piece {} already; each may stand once", where,
          quote_word(piece.text), first->second);
-  if (piece.kind == PieceKind::user_defined) table.user_defined.push_back(piece.text);
   if (piece.kind == PieceKind::unknown) {
     if (table.unknown >= 0)
       fail(ErrorKind::data, "{}: expected one unknown piece, piece {} is one already", where,

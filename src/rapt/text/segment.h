@@ -24,7 +24,6 @@ struct PieceTable {
   const std::vector<SubwordFile::Piece>& pieces;
   std::unordered_map<std::string_view, int32_t> texts;     // what text can become
   std::unordered_map<std::string_view, int32_t> reserved;  // unknown, control, bytes
-  std::vector<std::string_view> user_defined;
   ByteTrie text_trie, user_defined_trie;
   std::array<int32_t, 256> byte_ids{};  // where the model has them
   int32_t unknown = -1;

@@ -65,10 +65,10 @@ struct Subwords::State {
       : bytes(std::move(all)),
         file(parse_subword_file(bytes, name, limits)),
         table(file, name),
-        normaliser(file.normaliser, file.white_space_as_suffix, table.user_defined, name),
+        normaliser(file.normaliser, file.white_space_as_suffix, table.user_defined_trie, name),
         special(special_ids(table, file)) {
     if (!file.denormaliser.charsmap.empty())
-      denormaliser.emplace(file.denormaliser, false, std::vector<std::string_view>(), name);
+      denormaliser.emplace(file.denormaliser, false, ByteTrie(), name);
     byte_values.assign(file.pieces.size(), -1);
     for (size_t byte = 0; byte < 256; ++byte) {
       if (table.byte_ids[byte] >= 0)
