@@ -119,7 +119,7 @@ std::string replace_invalid_utf8(std::string_view text, int64_t& replaced) {
     if (sequence.valid) {
       result += text.substr(at, sequence.bytes);
     } else {
-      result += "\xEF\xBF\xBD";  // U+FFFD
+      result += kReplacementCharacter;
       ++replaced;
     }
     at += sequence.bytes;

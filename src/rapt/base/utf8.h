@@ -10,6 +10,8 @@
 
 namespace rapt {
 
+inline constexpr std::string_view kReplacementCharacter = "\uFFFD";
+
 // Where the first sequence that is not valid begins, in bytes; nothing if `text` is valid.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
 

@@ -19,11 +19,10 @@ namespace {
 constexpr size_t kOrders = 4;
 constexpr size_t kHypothesis = 0, kReference = 1, kMatches = 2, kTotals = 2 + kOrders;
 
-constexpr NameTable<Smoothing, 4> kSmoothings = {
-    {{Smoothing::exponential, "exp"},
-     {Smoothing::floor, "floor"},
-     {Smoothing::add_k, "add-k"},
-     {Smoothing::none, "none"}}};
+constexpr NameTable<Smoothing, 4> kSmoothings = {{{Smoothing::exponential, "exp"},
+                                                  {Smoothing::floor, "floor"},
+                                                  {Smoothing::add_k, "add-k"},
+                                                  {Smoothing::none, "none"}}};
 
 // Words as numbers: those of the segment at hand, the hypothesis and its references.
 class Words {

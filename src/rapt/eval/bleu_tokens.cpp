@@ -10,14 +10,15 @@
 namespace rapt::eval {
 namespace {
 
-using text::CharacterClass;
+using text::is_number;
+using text::is_punctuation;
+using text::is_symbol;
 
-constexpr NameTable<BleuTokenizer, 5> kNames = {
-    {{BleuTokenizer::v13a, "13a"},
-     {BleuTokenizer::international, "intl"},
-     {BleuTokenizer::characters, "char"},
-     {BleuTokenizer::zh, "zh"},
-     {BleuTokenizer::none, "none"}}};
+constexpr NameTable<BleuTokenizer, 5> kNames = {{{BleuTokenizer::v13a, "13a"},
+                                                 {BleuTokenizer::international, "intl"},
+                                                 {BleuTokenizer::characters, "char"},
+                                                 {BleuTokenizer::zh, "zh"},
+                                                 {BleuTokenizer::none, "none"}}};
 
 // Puts spaces around each character that `splits`.
 template <class Splits>
@@ -98,10 +99,6 @@ std::u32string tokenize_13a(std::u32string_view line) {
   text = replace_all(text, U"&gt;", U">");
   return split_western(U" " + text + U" ");
 }
-
-bool is_number(char32_t c) { return text::character_class(c) == CharacterClass::number; }
-bool is_punctuation(char32_t c) { return text::character_class(c) == CharacterClass::punctuation; }
-bool is_symbol(char32_t c) { return text::character_class(c) == CharacterClass::symbol; }
 
 std::u32string tokenize_international(std::u32string_view line) {
   std::u32string text = replace_pairs(

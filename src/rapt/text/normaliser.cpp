@@ -5,14 +5,13 @@
 
 #include "rapt/base/check.h"
 #include "rapt/base/utf8.h"
+#include "rapt/text/protobuf.h"
 
 namespace rapt::text {
 namespace {
 
 // Text grows by no more than this: the longest that Unicode's own rules make of 3 bytes has 33.
 constexpr size_t kGrowth = 64, kLeastBound = 4096;
-
-constexpr std::string_view kReplacement = "\uFFFD";
 
 // A unit of a double array (Darts-clone's layout). A node holds its label in the low byte and the
 // distance to its children, by exclusive or; a leaf has the top bit set and holds a value.
@@ -23,10 +22,7 @@ bool has_value(uint32_t unit) { return (unit >> 8 & 1) != 0; }
 uint32_t offset_of(uint32_t unit) { return unit >> 10 << ((unit & 0x200) >> 6); }
 
 uint32_t read_uint32(std::string_view bytes, size_t at) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i)
-    value |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-  return value;
+  return static_cast<uint32_t>(little_endian(bytes.substr(at, 4)));
 }
 
 bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
@@ -113,7 +109,8 @@ Normalised Normaliser::normalise(std::string_view input) const {
     for (const char& byte : text) append(byte == ' ' ? space_ : std::string_view(&byte, 1));
     if (result.text.size() > largest)
       fail(ErrorKind::data,
-           "the model's rules make the line of {} bytes grow beyond {}: they cannot be meant",
+           "subwords: the model's rules make the line of {} bytes grow beyond {}: they cannot be "
+           "meant",
            consumed + input.size(), largest);
     if (!text.empty()) after_space = remove_extra_white_space_ && text.ends_with(' ');
     advance(step.length);
@@ -136,7 +133,7 @@ Normaliser::Step Normaliser::first(std::string_view input) const {
     return {input.substr(0, kept), kept};
   if (const Step step = by_rules(input); step.length > 0) return step;
   size_t length = 0;
-  if (!starts_valid(input, length)) return {kReplacement, 1};
+  if (!starts_valid(input, length)) return {kReplacementCharacter, 1};
   return {input.substr(0, length), length};
 }
 

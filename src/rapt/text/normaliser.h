@@ -22,10 +22,10 @@ struct Normalised {
 
 class Normaliser {
  public:
-  // `keep`: strings that pass as they are, whatever their values. Throws Error (data), with `name`, where the rules are
-  // broken: the trie leads outside itself or outside the strings.
-  Normaliser(const NormaliserSettings& settings, bool white_space_as_suffix,
-             ByteTrie keep, const std::string& name);
+  // `keep`: strings that pass as they are, whatever their values. Throws Error (data), with `name`,
+  // where the rules are broken: the trie leads outside itself or outside the strings.
+  Normaliser(const NormaliserSettings& settings, bool white_space_as_suffix, ByteTrie keep,
+             const std::string& name);
 
   // Any bytes; what is not UTF-8 becomes U+FFFD, a byte at a time.
   Normalised normalise(std::string_view input) const;

@@ -14,14 +14,14 @@ namespace {
        static_cast<int>(field.wire));
 }
 
+}  // namespace
+
 uint64_t little_endian(std::string_view bytes) {
   uint64_t value = 0;
   for (size_t i = 0; i < bytes.size(); ++i)
     value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   return value;
 }
-
-}  // namespace
 
 std::string_view ProtobufField::text(const std::string& where) const {
   if (wire != Wire::bytes) refuse_type(*this, where, "text");

@@ -25,6 +25,9 @@ struct ProtobufField {
   float real(const std::string& where) const;
 };
 
+// A number of at most 64 bits that is stored with its low byte first.
+uint64_t little_endian(std::string_view bytes);
+
 class ProtobufReader {
  public:
   // `where` names the message in errors ("t5.model, piece 7"); `message` must outlive the reader.
@@ -33,8 +36,6 @@ class ProtobufReader {
   // The next field; false at the end. Throws Error (data) where the message is cut off or broken:
   // an endless number, field 0, a group, a length beyond the end.
   bool next(ProtobufField& field);
-
-  const std::string& where() const { return where_; }
 
  private:
   uint64_t varint();

@@ -1,5 +1,6 @@
 #include "rapt/text/subword_file.h"
 
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -13,38 +14,18 @@ namespace {
 
 constexpr size_t kLongestPiece = 1 << 16;  // bytes
 
-PieceKind kind_of(int32_t value, const std::string& where) {
-  switch (value) {
-    case 1:
-      return PieceKind::normal;
-    case 2:
-      return PieceKind::unknown;
-    case 3:
-      return PieceKind::control;
-    case 4:
-      return PieceKind::user_defined;
-    case 5:
-      return PieceKind::unused;
-    case 6:
-      return PieceKind::byte;
-    default:
-      fail(ErrorKind::data, "{}: expected a kind of piece from 1 to 6, got {}", where, value);
-  }
-}
+// In the order of the format's numbers, which start at 1.
+constexpr std::array kKinds = {PieceKind::normal,       PieceKind::unknown, PieceKind::control,
+                               PieceKind::user_defined, PieceKind::unused,  PieceKind::byte};
+constexpr std::array kModels = {SubwordModel::unigram, SubwordModel::bpe, SubwordModel::words,
+                                SubwordModel::characters};
 
-SubwordModel model_of(int32_t value, const std::string& where) {
-  switch (value) {
-    case 1:
-      return SubwordModel::unigram;
-    case 2:
-      return SubwordModel::bpe;
-    case 3:
-      return SubwordModel::words;
-    case 4:
-      return SubwordModel::characters;
-    default:
-      fail(ErrorKind::data, "{}: expected a type of model from 1 to 4, got {}", where, value);
-  }
+template <class T, size_t N>
+T by_number(const std::array<T, N>& all, int32_t number, const char* what,
+            const std::string& where) {
+  if (number < 1 || std::cmp_greater(number, N))
+    fail(ErrorKind::data, "{}: expected {} from 1 to {}, got {}", where, what, N, number);
+  return all[static_cast<size_t>(number - 1)];
 }
 
 void require_utf8(std::string_view text, const std::string& where) {
@@ -58,15 +39,17 @@ SubwordFile::Piece read_piece(std::string_view message, const std::string& where
   for (ProtobufField field; reader.next(field);) {
     if (field.id == 1) piece.text = field.text(where);
     if (field.id == 2) piece.score = field.real(where);
-    if (field.id == 3) piece.kind = kind_of(field.integer(where), where);
+    if (field.id == 3)
+      piece.kind = by_number(kKinds, field.integer(where), "a kind of piece", where);
   }
-  if (piece.text.empty()) fail(ErrorKind::data, "{}: the piece is empty", where);
+  if (piece.text.empty()) fail(ErrorKind::data, "{}: expected a piece, got an empty one", where);
   if (piece.text.size() > kLongestPiece)
-    fail(ErrorKind::data, "{}: the piece has {} bytes, at most {} are taken", where,
-         piece.text.size(), kLongestPiece);
+    fail(ErrorKind::data, "{}: expected a piece of at most {} bytes, got {}", where, kLongestPiece,
+         piece.text.size());
   require_utf8(piece.text, where);
   if (!std::isfinite(piece.score))
-    fail(ErrorKind::data, "{}: the score of {} is not finite", where, quote_word(piece.text));
+    fail(ErrorKind::data, "{}: expected a number as the score of {}, got one that is not finite",
+         where, quote_word(piece.text));
   return piece;
 }
 
@@ -75,7 +58,7 @@ void read_trainer(std::string_view message, const std::string& where, SubwordFil
   for (ProtobufField field; reader.next(field);) {
     switch (field.id) {
       case 3:
-        file.model = model_of(field.integer(where), where);
+        file.model = by_number(kModels, field.integer(where), "a type of model", where);
         break;
       case 24:
         file.white_space_as_suffix = field.boolean(where);
@@ -123,7 +106,8 @@ SubwordFile parse_subword_file(std::string_view bytes, const std::string& name,
     switch (field.id) {
       case 1:
         if (std::cmp_greater_equal(file.pieces.size(), limits.vocabulary))
-          fail(ErrorKind::data, "{}: more than {} pieces", name, limits.vocabulary);
+          fail(ErrorKind::data, "{}: got more than {} pieces, the most that are taken", name,
+               limits.vocabulary);
         file.pieces.push_back(
             read_piece(field.text(name), fmt::format("{}, piece {}", name, file.pieces.size())));
         break;

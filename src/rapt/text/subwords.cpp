@@ -5,6 +5,7 @@
 #include "rapt/base/check.h"
 #include "rapt/base/file.h"
 #include "rapt/base/names.h"
+#include "rapt/base/utf8.h"
 #include "rapt/text/normaliser.h"
 #include "rapt/text/segment.h"
 
@@ -47,7 +48,7 @@ std::string replace_space_marks(std::string_view text) {
 void append_bytes(std::string& text, std::string_view bytes) {
   while (!bytes.empty()) {
     size_t length = 0;
-    text += starts_valid(bytes, length) ? bytes.substr(0, length) : kReplacement;
+    text += starts_valid(bytes, length) ? bytes.substr(0, length) : kReplacementCharacter;
     bytes.remove_prefix(length);
   }
 }
@@ -223,7 +224,11 @@ std::string Subwords::decode_pieces(std::span<const std::string_view> pieces) co
   Decoder decoder(*state_);
   for (const std::string_view piece : pieces) {
     const std::optional<int32_t> id = find(piece);
-    id&& id != state_->table.unknown ? decoder.add(*id) : decoder.add(state_->table.unknown, piece);
+    if (id && id != state_->table.unknown) {
+      decoder.add(*id);
+    } else {
+      decoder.add(state_->table.unknown, piece);
+    }
   }
   return decoder.text();
 }

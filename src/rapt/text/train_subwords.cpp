@@ -19,7 +19,6 @@ namespace rapt::text {
 namespace {
 
 constexpr const char* kThreads = "4";  // a fixed number: how sums are split decides their last bits
-constexpr std::string_view kSpecial[] = {"<pad>", "<s>", "</s>", "<unk>"};
 constexpr std::array<std::string_view, 5> kRules = {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf",
                                                     "identity"};
 
@@ -70,7 +69,7 @@ void check(const SubwordTraining& options) {
   if (std::find(kRules.begin(), kRules.end(), options.normalisation) == kRules.end())
     refuse(fmt::format("expected normalisation by {}, got {}", fmt::join(kRules, ", "),
                        options.normalisation));
-  std::set<std::string_view> seen(std::begin(kSpecial), std::end(kSpecial));
+  std::set<std::string_view> seen(kSpecialWords.begin(), kSpecialWords.end());
   for (const std::string& symbol : options.user_symbols) {
     if (symbol.empty() || first_invalid_utf8(symbol) ||
         symbol.find_first_of("\n\t") != std::string::npos || symbol.find('\0') != std::string::npos)

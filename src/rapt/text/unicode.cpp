@@ -12,6 +12,9 @@ constexpr char32_t kCapitalIWithDot = 0x130, kDotAbove = 0x307;
 
 utf8proc_int32_t code(char32_t c) { return static_cast<utf8proc_int32_t>(c); }
 
+// The first letter of Unicode's general category.
+char category(char32_t c) { return utf8proc_category_string(code(c))[0]; }
+
 // Unicode's Cased: letters of a case, and those that only look like it (U+00AA, Roman numerals).
 bool is_cased(char32_t c) {
   const utf8proc_category_t category = utf8proc_category(code(c));
@@ -51,25 +54,9 @@ bool ends_word(std::u32string_view text, size_t at) {
 
 }  // namespace
 
-CharacterClass character_class(char32_t c) {
-  const char first = utf8proc_category_string(code(c))[0];
-  switch (first) {
-    case 'L':
-      return CharacterClass::letter;
-    case 'M':
-      return CharacterClass::mark;
-    case 'N':
-      return CharacterClass::number;
-    case 'P':
-      return CharacterClass::punctuation;
-    case 'S':
-      return CharacterClass::symbol;
-    case 'Z':
-      return CharacterClass::separator;
-    default:
-      return CharacterClass::other;
-  }
-}
+bool is_number(char32_t c) { return category(c) == 'N'; }
+bool is_punctuation(char32_t c) { return category(c) == 'P'; }
+bool is_symbol(char32_t c) { return category(c) == 'S'; }
 
 bool is_white_space(char32_t c) {
   if (c <= 0x20) return c == 0x20 || (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x1F);

@@ -1,4 +1,4 @@
-// What Unicode says about a character: its class, its lower case, whether it is white space.
+// What Unicode says about a character: its category, its lower case, whether it is white space.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace rapt::text {
 
-// The first letter of Unicode's general category.
-enum class CharacterClass { letter, mark, number, punctuation, symbol, separator, other };
-
-// The class of a character; `other` also for what is no character or has no meaning yet.
-CharacterClass character_class(char32_t c);
+// Unicode's general categories N, P and S; none of them for what is no character or has no meaning
+// yet.
+bool is_number(char32_t c);
+bool is_punctuation(char32_t c);
+bool is_symbol(char32_t c);
 
 // White space as Python's str.split() knows it: Unicode's, and the four ASCII separators U+001C to
 // U+001F.

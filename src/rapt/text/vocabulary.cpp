@@ -11,8 +11,6 @@
 namespace rapt::text {
 namespace {
 
-constexpr std::string_view kSpecialWords[] = {"<pad>", "<s>", "</s>", "<unk>"};
-
 bool is_special_word(std::string_view word) {
   return std::find(std::begin(kSpecialWords), std::end(kSpecialWords), word) !=
          std::end(kSpecialWords);

@@ -8,6 +8,7 @@
 // start or end is an unknown word.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -30,6 +31,10 @@ struct SpecialIds {
   std::optional<int32_t> end{};
   std::optional<int32_t> unk{};
 };
+
+// How the special entries are spelt that vocabularies and subwords get here, in the order of their
+// ids.
+inline constexpr std::array<std::string_view, 4> kSpecialWords = {"<pad>", "<s>", "</s>", "<unk>"};
 
 struct WordHash {
   using is_transparent = void;
