@@ -2,19 +2,18 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
+#include "cli/input.h"
 #include "cli/output.h"
 #include "cli/program.h"
 #include "rapt/base/check.h"
 #include "rapt/eval/bleu.h"
 #include "rapt/eval/bootstrap.h"
 #include "rapt/eval/chrf.h"
-#include "rapt/text/lines.h"
 
 namespace rapt::cli {
 namespace {
@@ -55,14 +54,11 @@ void check_length(const Lines& lines, const std::string& name, const Lines& hypo
 }
 
 Texts read_texts(const Options& options) {
-  const text::LineOptions how{.invalid = options.invalid_utf8 == "replace"
-                                             ? text::InvalidUtf8::replace
-                                             : text::InvalidUtf8::refuse};
+  const text::LineOptions how = line_options(options.invalid_utf8);
   Texts texts;
   text::LineReader input(std::cin, "stdin", how);
   texts.hypotheses = read_all(input);
-  if (std::ferror(stdin) != 0)
-    fail(ErrorKind::data, "stdin: reading fails after line {}", input.number());
+  check_stdin(input);
   if (texts.hypotheses.empty())
     fail(ErrorKind::data, "stdin: expected translations, a sentence a line, got an empty input");
   const auto read = [&](const std::string& path) {
@@ -138,13 +134,14 @@ void print_comparison(const eval::Metric& metric, const Texts& texts, const Opti
   const auto baseline = eval::count_segments(metric, texts.baseline, texts.references);
   const auto system = eval::count_segments(metric, texts.hypotheses, texts.references);
   const auto result = eval::paired_bootstrap(metric, baseline, system, options.bootstrap);
-  const double before = metric.score(eval::sum(baseline)), now = metric.score(eval::sum(system));
+  const eval::Counts counts = eval::sum(system);
+  const double before = metric.score(eval::sum(baseline)), now = metric.score(counts);
   const std::string signature =
       eval::signature(metric, texts.references.size(),
                       {{"bs", fmt::format("{}", options.bootstrap.samples)},
                        {"seed", fmt::format("{}", options.bootstrap.seed)}});
   if (options.json) {
-    Json json = as_json(metric, now, signature, metric.details(eval::sum(system)));
+    Json json = as_json(metric, now, signature, metric.details(counts));
     json["confidence_mean"] = rounded(result.system.mean, 100);
     json["confidence_var"] = rounded(result.system.half_width, 100);
     json["baseline"] = {{"score", rounded(before, 100)},
@@ -176,8 +173,11 @@ int evaluate(Options options, const Globals& globals) {
     return 0;
   }
   for (const auto& metric : metrics) {
-    options.against.empty() ? print_score(*metric, texts, options.json)
-                            : print_comparison(*metric, texts, options);
+    if (options.against.empty()) {
+      print_score(*metric, texts, options.json);
+    } else {
+      print_comparison(*metric, texts, options);
+    }
   }
   return 0;
 }
@@ -242,10 +242,7 @@ void add_evaluate(CLI::App& app, Globals& globals, Action& action) {
       ->capture_default_str();
   verb->add_flag("--each", options->each, "The scores of each line instead, a tab between them");
   verb->add_flag("--json", options->json, "A JSON object a line");
-  verb->add_option("--invalid-utf8", options->invalid_utf8, "strict: an error; replace: U+FFFD")
-      ->type_name("RULE")
-      ->check(one_of({"strict", "replace"}))
-      ->capture_default_str();
+  add_invalid_utf8(*verb, options->invalid_utf8);
   verb->footer(
       "Numbers and signatures are sacreBLEU's; `version` names this program.\n"
       "Example:\n  rapt translate model < test.de | rapt evaluate --reference test.en");

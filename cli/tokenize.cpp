@@ -3,17 +3,18 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
+#include "cli/input.h"
 #include "cli/output.h"
 #include "cli/program.h"
 #include "rapt/base/check.h"
 #include "rapt/base/file.h"
-#include "rapt/text/lines.h"
 #include "rapt/text/subwords.h"
 #include "rapt/text/train_subwords.h"
 #include "rapt/text/words.h"
@@ -33,11 +34,6 @@ struct ApplyOptions {
   std::string invalid_utf8 = "strict";
   bool ids = false;
 };
-
-text::LineOptions line_options(const std::string& invalid_utf8) {
-  return {.invalid =
-              invalid_utf8 == "replace" ? text::InvalidUtf8::replace : text::InvalidUtf8::refuse};
-}
 
 int train(TrainOptions options, const Globals& globals) {
   options.training.seed = globals.seed;
@@ -77,8 +73,7 @@ void for_each_line(const ApplyOptions& options,
                    const std::function<void(std::string_view, const std::string&)>& each) {
   text::LineReader reader(std::cin, "stdin", line_options(options.invalid_utf8));
   while (const auto line = reader.next()) each(*line, fmt::format("stdin:{}", reader.number()));
-  if (std::ferror(stdin) != 0)
-    fail(ErrorKind::data, "stdin: reading fails after line {}", reader.number());
+  check_stdin(reader);
 }
 
 int encode(const ApplyOptions& options) {
@@ -98,7 +93,8 @@ int32_t parse_id(std::string_view word, int64_t size, const std::string& where) 
   int32_t id = -1;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
   if (error != std::errc() || end != word.data() + word.size() || id < 0 || id >= size)
-    fail(ErrorKind::data, "{}: expected ids below {}, got {}", where, size, text::quote_word(word));
+    fail(ErrorKind::data, "{}: expected ids from 0 to {}, got {}", where, size - 1,
+         text::quote_word(word));
   return id;
 }
 
@@ -112,13 +108,6 @@ int decode(const ApplyOptions& options) {
     print_line(model.decode(ids));
   });
   return 0;
-}
-
-void add_invalid_utf8(CLI::App& verb, std::string& value) {
-  verb.add_option("--invalid-utf8", value, "strict: an error; replace: U+FFFD")
-      ->type_name("RULE")
-      ->check(one_of({"strict", "replace"}))
-      ->capture_default_str();
 }
 
 void add_train_flags(CLI::App& verb, TrainOptions& options) {
