@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
+#include "cli/input.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/program.h"
@@ -30,11 +31,6 @@ void require_files(const data::PairFiles& files) {
            path.string());
     }
   }
-}
-
-text::LineOptions line_options(const Options& options) {
-  return {.invalid = options.invalid_utf8 == "replace" ? text::InvalidUtf8::replace
-                                                       : text::InvalidUtf8::refuse};
 }
 
 data::PairVocabularies make_vocabularies(const Options& options, const text::LineOptions& lines,
@@ -91,7 +87,7 @@ struct Job {
 
 Job prepare(Options& options, const std::optional<train::OpenRun>& begun, const Globals& globals) {
   train::Recipe& recipe = options.recipe;
-  const text::LineOptions lines = line_options(options);
+  const text::LineOptions lines = line_options(options.invalid_utf8);
   require_files(options.files);
   Job job;
   if (begun) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/flags.h"
+#include "cli/input.h"
 #include "cli/train_options.h"
 #include "rapt/base/check.h"
 #include "rapt/base/limits.h"
@@ -226,11 +227,7 @@ void add_text_flags(CLI::App& verb, Options& options) {
                                      "replaced at the end")
                          ->type_name("DIR")
                          ->required();
-  verb.add_option("--invalid-utf8", options.invalid_utf8,
-                  "strict: an error; replace: U+FFFD, counted")
-      ->type_name("RULE")
-      ->check(one_of({"strict", "replace"}))
-      ->capture_default_str();
+  add_invalid_utf8(verb, options.invalid_utf8, "strict: an error; replace: U+FFFD, counted");
   verb.add_option("--resume", options.resume,
                   "Go on with the run in DIR, with its flags, or with that of --out; the result is "
                   "what it would have been without the stop")

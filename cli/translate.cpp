@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
+#include "cli/input.h"
 #include "cli/output.h"
 #include "cli/program.h"
 #include "rapt/base/check.h"
@@ -106,10 +106,7 @@ int translate(Options options, const Globals& globals) {
     options.translate.beam = options.beam;
   }
   const decode::Translator translator = decode::load_translator(options.folder);
-  text::LineReader reader(
-      std::cin, "stdin",
-      {.invalid = options.invalid_utf8 == "replace" ? text::InvalidUtf8::replace
-                                                    : text::InvalidUtf8::refuse});
+  text::LineReader reader(std::cin, "stdin", line_options(options.invalid_utf8));
   if (isatty(STDIN_FILENO) == 1) options.translate.batch = 1;  // whoever types wants an answer
   Pictures pictures(translator, options.attention);
   int64_t refused = 0;
@@ -123,8 +120,7 @@ int translate(Options options, const Globals& globals) {
         flush_results();
         if (!options.attention.empty()) pictures.add(translation);
       });
-  if (std::ferror(stdin) != 0)  // which std::cin takes for the end
-    fail(ErrorKind::data, "stdin: reading fails after line {}", reader.number());
+  check_stdin(reader);
   pictures.finish();
   if (reader.replaced() > 0)
     say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", reader.replaced()),
@@ -183,11 +179,8 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
                    "Draw the last layer's cross-attention of each line: a .png or .svg, with the "
                    "line's number before the ending where there are several lines")
       ->type_name("FILE");
-  verb->add_option("--invalid-utf8", options->invalid_utf8,
-                   "strict: the line is refused; replace: U+FFFD, counted")
-      ->type_name("RULE")
-      ->check(one_of({"strict", "replace"}))
-      ->capture_default_str();
+  add_invalid_utf8(*verb, options->invalid_utf8,
+                   "strict: the line is refused; replace: U+FFFD, counted");
   verb->footer(
       "Prints one line for each line of standard input, also for empty ones. A line that cannot be "
       "translated (an unknown word,\n"
