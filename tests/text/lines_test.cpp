@@ -1,5 +1,6 @@
 #include "rapt/text/lines.h"
 
+#include <array>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -221,16 +222,37 @@ TEST(LineReader, PackedFilesAreReadUnpacked) {
 }
 
 TEST(LineReader, DamagedPackedFilesAreErrors) {
-  for (size_t cut = 2; cut < kPackedTwo.size(); ++cut)
-    EXPECT_NE(error_of([&] { lines_of_file(kPackedTwo.substr(0, cut)); }).find("reading fails"),
-              std::string::npos)
-        << cut;
+  for (size_t cut = 2; cut < kPackedTwo.size(); ++cut) {
+    const std::string complaint = error_of([&] { lines_of_file(kPackedTwo.substr(0, cut)); });
+    EXPECT_NE(complaint.find("reading fails"), std::string::npos) << cut;
+    EXPECT_NE(complaint.find("the gzip data is cut off"), std::string::npos) << complaint;
+  }
   for (const size_t at : {size_t{3}, size_t{12}, kPackedTwo.size() - 6}) {
     std::string damaged = kPackedTwo;
     damaged[at] = static_cast<char>(damaged[at] ^ 0xFF);
     error_of([&] { lines_of_file(damaged); });
   }
   error_of([&] { lines_of_file(kPackedOne + "rest"); });
+}
+
+// A line without an end, until reading fails.
+class TornTape : public std::streambuf {
+  int_type underflow() override {
+    if (++blocks_ > 8) throw std::runtime_error("the tape is torn");
+    block_.fill('a');
+    setg(block_.data(), block_.data(), block_.data() + block_.size());
+    return 'a';
+  }
+  int blocks_ = 0;
+  std::array<char, 1 << 16> block_{};
+};
+
+TEST(LineReader, ReadingThatFailsInsideARefusedLineIsNoEnd) {
+  TornTape tape;
+  std::istream input(&tape);
+  LineReader reader(input, "tape", {.limits = {.line_bytes = 100}});
+  EXPECT_NE(error_of([&] { reader.next(); }).find("tape:1: the line is longer"), std::string::npos);
+  EXPECT_NE(error_of([&] { reader.next(); }).find("reading fails after line 1"), std::string::npos);
 }
 
 }  // namespace

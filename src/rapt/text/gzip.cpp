@@ -26,7 +26,7 @@ std::ifstream open(const std::filesystem::path& path) {
 }
 
 // The unpacked bytes of a gzip file, of any number of members, a buffer at a time. What is wrong is
-// thrown, which makes the stream bad.
+// thrown as std::runtime_error.
 class Unpacker : public std::streambuf {
  public:
   explicit Unpacker(std::ifstream file) : file_(std::move(file)) {
@@ -78,6 +78,7 @@ class UnpackedStream : public std::istream {
  public:
   explicit UnpackedStream(std::ifstream file) : std::istream(nullptr), buffer_(std::move(file)) {
     rdbuf(&buffer_);
+    exceptions(std::ios::badbit);  // reading throws what the buffer does
   }
 
  private:

@@ -8,7 +8,8 @@
 namespace rapt::text {
 
 // A file opened for reading; one that starts as gzip files do is read unpacked. Packed data that is
-// damaged or cut off ends in badbit. Throws Error (data): missing, a folder, unreadable.
+// damaged or cut off makes reading throw std::runtime_error, which says so. Throws Error (data):
+// missing, a folder, unreadable.
 std::unique_ptr<std::istream> open_text(const std::filesystem::path& path);
 
 }  // namespace rapt::text

@@ -4,6 +4,7 @@
 #include <array>
 #include <istream>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "rapt/base/check.h"
@@ -14,6 +15,20 @@ namespace rapt::text {
 namespace {
 
 constexpr size_t kPiece = 1 << 16;  // bytes asked for at once
+
+// Runs `read`, which reads from the reader's input; throws Error (data) where that fails.
+template <class Read>
+void guard(const std::istream& input, const LineReader& reader, Read read) {
+  std::string why;
+  try {
+    read();
+  } catch (const std::ios_base::failure&) {  // gives no reason that helps
+  } catch (const std::runtime_error& error) {
+    why = fmt::format(": {}", error.what());
+  }
+  if (input.bad())
+    fail(ErrorKind::data, "{}: reading fails after line {}{}", reader.name(), reader.number(), why);
+}
 
 }  // namespace
 
@@ -34,7 +49,7 @@ std::optional<std::string_view> LineReader::next() {
 bool LineReader::read_raw() {
   if (rest_of_line_) {
     rest_of_line_ = false;
-    input_.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+    guard(input_, *this, [&] { input_.ignore(std::numeric_limits<std::streamsize>::max(), '\n'); });
     next_offset_ += input_.gcount();
   }
   if (!input_.good()) return false;
@@ -43,12 +58,7 @@ bool LineReader::read_raw() {
   std::array<char, kPiece> piece;
   bool ended = false;
   while (!ended) {
-    try {
-      input_.getline(piece.data(), piece.size());
-    } catch (const std::ios_base::failure&) {
-      input_.setstate(std::ios::badbit);
-    }
-    if (input_.bad()) fail(ErrorKind::data, "{}: reading fails after line {}", name_, number_);
+    guard(input_, *this, [&] { input_.getline(piece.data(), piece.size()); });
     const std::streamsize count = input_.gcount();
     next_offset_ += count;
     if (input_.eof()) {  // the file ends, perhaps in a line without an end
