@@ -12,8 +12,7 @@ namespace {
   }
   fail(ErrorKind::data,
        "{} and {} do not belong together: the first ends after line {}, the second has a line {} "
-       "and "
-       "{} lines in all; each line of one must translate the same line of the other",
+       "and {} lines in all; each line of one must translate the same line of the other",
        shorter.name(), longer.name(), shorter.number(), shorter.number() + 1, longer.number());
 }
 

@@ -20,6 +20,8 @@ class Sentences {
  public:
   void add(std::span<const int32_t> sentence);
   int64_t size() const { return static_cast<int64_t>(ends_.size()) - 1; }
+
+  // Both throw Error for a sentence outside [0, size()).
   int64_t length(int64_t sentence) const;
   std::span<const int32_t> operator[](int64_t sentence) const;
 
@@ -30,12 +32,12 @@ class Sentences {
 
 // A corpus of pairs. The pairs keep the order of the files.
 struct PairCorpus {
-  Sentences sources;  // words alone, without start and end
+  Sentences sources;  // words or pieces alone, without start and end
   Sentences targets;  // the same
   std::vector<uint64_t>
       lines;  // the line of each pair, from 0: its identity in shuffling and dropout
 
-  int64_t empty_pairs = 0;     // left out: a side has no word
+  int64_t empty_pairs = 0;     // left out: a side has no token
   int64_t too_long_pairs = 0;  // left out: a side has too many
   int64_t replaced = 0;        // invalid UTF-8 sequences read as U+FFFD
 
@@ -44,9 +46,9 @@ struct PairCorpus {
 };
 
 struct PairOptions {
-  // The most words of a source, and of a target; 0: no bound. A model with `max_len` positions
-  // takes max_len source words and max_len - 1 target words, since the start symbol is a position
-  // too.
+  // The most tokens (words or pieces) of a source, and of a target; 0: no bound. A model with
+  // `max_len` positions takes max_len of a source and max_len - 1 of a target, since the start
+  // symbol is a position too.
   int64_t max_source_words = 0;
   int64_t max_target_words = 0;
   // Whether a pair with a longer side is left out and counted; else it is an Error.
@@ -68,8 +70,8 @@ struct PairFiles {
 
 // Calls `each(source, target, line)` for every pair of lines, from 1. The views are valid during
 // the call. Throws Error (data): a missing file, bad text, files of unequal length, naming the
-// first line that one of them lacks, and a line that lacks a column. Gives the number of invalid
-// UTF-8 sequences that were read as U+FFFD.
+// first line that one of them lacks, and a line that lacks a column; Error (failure) on a column
+// below 1. Gives the number of invalid UTF-8 sequences that were read as U+FFFD.
 using LinePair =
     std::function<void(std::string_view source, std::string_view target, int64_t line)>;
 int64_t for_each_pair(const PairFiles& files, const text::LineOptions& options,

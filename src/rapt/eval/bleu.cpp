@@ -144,7 +144,7 @@ Signature Bleu::settings() const {
 
 Counts Bleu::count(std::string_view hypothesis,
                    std::span<const std::string_view> references) const {
-  RAPT_CHECK(!references.empty(), "BLEU: expected at least one reference");
+  RAPT_CHECK(!references.empty(), "BLEU: expected at least one reference, got none");
   Words words;
   const std::vector<int32_t> hypothesis_words = words.add(prepare(hypothesis, options_));
   const auto length = static_cast<int64_t>(hypothesis_words.size());

@@ -29,7 +29,8 @@ struct PairedBootstrap {
 
 // Scores both systems on samples of the segments, drawn with replacement; the same draws for both,
 // and for the same options in every run. `baseline` and `system` are count_segments() of one
-// metric and one test set. Throws Error (usage) on fewer than 1 or more than 10 million samples.
+// metric and one test set. Throws Error (usage) on fewer than 1 or more than 10 million samples,
+// Error (failure) where they are not equally long, or empty.
 PairedBootstrap paired_bootstrap(const Metric& metric, std::span<const Counts> baseline,
                                  std::span<const Counts> system,
                                  const BootstrapOptions& options = {});

@@ -116,7 +116,7 @@ Signature Chrf::settings() const {
 
 Counts Chrf::count(std::string_view hypothesis,
                    std::span<const std::string_view> references) const {
-  RAPT_CHECK(!references.empty(), "chrF: expected at least one reference");
+  RAPT_CHECK(!references.empty(), "chrF: expected at least one reference, got none");
   const Segment segment(hypothesis, options_);
   Counts best;
   double best_score = -1;

@@ -17,7 +17,8 @@ struct ChrfOptions {
 // each order; characters first.
 class Chrf : public Metric {
  public:
-  // Throws Error (usage) on orders outside [0, 100], on no order at all, and on beta below 1.
+  // Throws Error (usage) on orders outside [0, 100], on no order at all, and on beta outside [1,
+  // 1000].
   explicit Chrf(const ChrfOptions& options = {});
 
   std::string name() const override;  // chrF2, chrF2++

@@ -6,8 +6,9 @@ namespace rapt::eval {
 
 std::vector<Counts> count_segments(const Metric& metric, std::span<const std::string> hypotheses,
                                    References references) {
-  if (references.empty()) fail(ErrorKind::data, "evaluate: expected at least one reference");
-  if (hypotheses.empty()) fail(ErrorKind::data, "evaluate: there is no line to evaluate");
+  if (references.empty())
+    fail(ErrorKind::data, "evaluate: expected at least one reference, got none");
+  if (hypotheses.empty()) fail(ErrorKind::data, "evaluate: expected at least one line, got none");
   for (size_t r = 0; r < references.size(); ++r) {
     if (references[r].size() != hypotheses.size()) {
       fail(ErrorKind::data,
@@ -26,11 +27,11 @@ std::vector<Counts> count_segments(const Metric& metric, std::span<const std::st
 }
 
 Counts sum(std::span<const Counts> segments) {
-  RAPT_CHECK(!segments.empty(), "evaluate: expected the counts of at least one segment");
+  RAPT_CHECK(!segments.empty(), "evaluate: expected the counts of at least one segment, got none");
   Counts total(segments[0].size(), 0);
   for (const Counts& segment : segments) {
     RAPT_CHECK(segment.size() == total.size(),
-               "evaluate: segments of one metric have equally many counts, got {} and {}",
+               "evaluate: expected equally many counts of each segment, got {} and {}",
                total.size(), segment.size());
     for (size_t i = 0; i < total.size(); ++i) total[i] += segment[i];
   }

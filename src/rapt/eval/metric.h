@@ -30,11 +30,12 @@ class Metric {
   // The settings that decide the score, without the number of references and the version.
   virtual Signature settings() const = 0;
 
-  // The counts of one segment; at least one reference. Any two calls give equally many.
+  // The counts of one segment; any two calls give equally many. Throws Error without a reference.
   virtual Counts count(std::string_view hypothesis,
                        std::span<const std::string_view> references) const = 0;
 
-  // The score of counts or of their sum, in [0, 100].
+  // The score of counts or of their sum, in [0, 100]. Throws Error unless they are as many as
+  // count() gives; so does details().
   virtual double score(std::span<const int64_t> counts) const = 0;
 
   // What stands behind the score, in sacreBLEU's words; empty where there is nothing to say.
@@ -52,6 +53,7 @@ using References = std::span<const std::vector<std::string>>;
 std::vector<Counts> count_segments(const Metric& metric, std::span<const std::string> hypotheses,
                                    References references);
 
+// Throws Error where there are no segments, or their counts are not equally many.
 Counts sum(std::span<const Counts> segments);
 
 // "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:rapt-0.1.0"; `more` stands after nrefs.
