@@ -78,19 +78,24 @@ std::string complaint_of(const std::string& bytes) {
   return testing::error_of([&] { Subwords::parse(bytes, "file"); });
 }
 
+// Spaces for their marks.
+std::string with_spaces(const std::string& text) {
+  std::string spaced;
+  for (size_t at = 0; at < text.size();) {
+    const bool mark = text.compare(at, 3, "\u2581") == 0;
+    spaced += mark ? ' ' : text[at];
+    at += mark ? 3 : 1;
+  }
+  return spaced;
+}
+
 TEST(Subwords, DecodingGivesTheNormalisedText) {
   const Subwords bytes =
       sample_model({.vocabulary = 420, .character_coverage = 0.99, .byte_fallback = true});
   Rng rng(3);
   for (int i = 0; i < 2000; ++i) {
     const std::string text = random_text(rng);
-    std::string expected = bytes.normalise(text);
-    std::string spaced;
-    for (size_t at = 0; at < expected.size();) {
-      const bool mark = expected.compare(at, 3, "\u2581") == 0;
-      spaced += mark ? ' ' : expected[at];
-      at += mark ? 3 : 1;
-    }
+    std::string spaced = with_spaces(bytes.normalise(text));
     if (spaced.starts_with(' ')) spaced.erase(0, 1);  // the space before the first word
     while (spaced.starts_with(' ')) spaced.erase(0, 1);
     EXPECT_EQ(bytes.decode(bytes.encode(text)), spaced) << ::testing::PrintToString(text);
@@ -131,14 +136,8 @@ TEST(Subwords, PiecesBecomeTheirTextAgain) {
       for (const Subword& subword : cut) pieces.push_back(subword.piece);
       if (kind == SubwordModel::words && std::string_view(text).find('<') != std::string::npos)
         continue;
-      const std::string decoded = model.decode_pieces(pieces);
       // The library keeps the marks of unknown pieces; in text there are none.
-      std::string plain;
-      for (size_t at = 0; at < decoded.size();) {
-        const bool mark = decoded.compare(at, 3, "\u2581") == 0;
-        plain += mark ? ' ' : decoded[at];
-        at += mark ? 3 : 1;
-      }
+      std::string plain = with_spaces(model.decode_pieces(pieces));
       if (plain.starts_with(' ')) plain.erase(0, 1);
       EXPECT_EQ(plain, text);
     }
