@@ -19,11 +19,6 @@ void shuffle(std::vector<Item>& items, Rng& rng) {
   }
 }
 
-// The tokens that a pair costs: source words, target words and the start symbol.
-int64_t tokens_of(const PairCorpus& corpus, int64_t pair) {
-  return corpus.sources.length(pair) + corpus.targets.length(pair) + 1;
-}
-
 void check(const BatchOptions& options, int64_t epoch) {
   if (options.pairs < 0 || options.tokens < 0 || (options.pairs == 0) == (options.tokens == 0)) {
     fail(ErrorKind::config,
@@ -63,6 +58,10 @@ std::vector<std::pair<size_t, size_t>> cut(const PairCorpus& corpus, const Batch
 }
 
 }  // namespace
+
+int64_t tokens_of(const PairCorpus& corpus, int64_t pair) {
+  return corpus.sources.length(pair) + corpus.targets.length(pair) + 1;
+}
 
 BatchPlan::BatchPlan(const PairCorpus& corpus, const BatchOptions& options, int64_t epoch) {
   check(options, epoch);

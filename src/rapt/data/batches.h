@@ -24,6 +24,9 @@ struct BatchOptions {
   uint64_t seed = 0;
 };
 
+// The tokens that a pair costs: source words, target words and the start symbol.
+int64_t tokens_of(const PairCorpus& corpus, int64_t pair);
+
 // The batches of one epoch. They depend on the corpus, the options and the epoch alone, so that a
 // run resumes at any batch.
 class BatchPlan {

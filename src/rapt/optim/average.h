@@ -1,4 +1,5 @@
-// An exponential moving average of the weights, Polyak and Juditsky 1992 in the form that decays.
+// An exponential moving average of the weights: the averages of Polyak and Juditsky 1992 in the form
+// that forgets.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,10 @@ namespace rapt::optim {
 class MovingAverage {
  public:
   // Begins as the parameters are now. Update n (from 1) keeps min(decay, n / (n + 9)) of the
-  // average, so that it follows the first steps, and adds the rest of the parameters. Throws Error
-  // for a decay outside (0, 1). `parameters`: each piece of memory once, as Optimizer gives them.
+  // average, so that it follows the first steps, and adds the rest of the parameters: what
+  // TensorFlow's ExponentialMovingAverage does with num_updates, there from 0. Throws Error for a
+  // decay outside (0, 1). `parameters`: f32 or f64, each piece of memory once, as Optimizer gives
+  // them.
   MovingAverage(std::vector<NamedParameter> parameters, double decay);
 
   void update();  // after a step
@@ -31,6 +34,21 @@ class MovingAverage {
   std::vector<Tensor> averages_;  // one a parameter
   double decay_;
   int64_t updates_ = 0;
+};
+
+// Has average and parameters exchanged while it lives.
+class Averaged {
+ public:
+  explicit Averaged(MovingAverage* average) : average_(average) { swap(); }  // null: does nothing
+  ~Averaged() { swap(); }
+  Averaged(const Averaged&) = delete;
+  Averaged& operator=(const Averaged&) = delete;
+
+ private:
+  void swap() {
+    if (average_ != nullptr) average_->swap();
+  }
+  MovingAverage* average_;
 };
 
 }  // namespace rapt::optim

@@ -97,21 +97,6 @@ void write_tensors(const fs::path& path, const std::vector<StateTensor>& tensors
   models::write_safetensors(path, sources);
 }
 
-// Exchanges weights and average while it lives.
-class Averaged {
- public:
-  explicit Averaged(optim::MovingAverage* average) : average_(average) { swap(); }
-  ~Averaged() { swap(); }
-  Averaged(const Averaged&) = delete;
-  Averaged& operator=(const Averaged&) = delete;
-
- private:
-  void swap() {
-    if (average_ != nullptr) average_->swap();
-  }
-  optim::MovingAverage* average_;
-};
-
 DType dtype_of(models::FileType type, const std::string& where) {
   switch (type) {
     case models::FileType::f32:
@@ -182,7 +167,7 @@ void Checkpoints::write(const decode::Translator& translator, const optim::Optim
     write_tensors(temporary / kTensorFile, state_tensors(optimizer, average != nullptr, average),
                   sums[kTensorFile]);
     {
-      const Averaged averaged(average);
+      const optim::Averaged averaged(average);
       decode::write_translator(translator, temporary);
       sums[models::kWeightsFile] = model_checksums(*translator.model);
     }

@@ -54,6 +54,13 @@ void Recipe::settle(const data::PairCorpus& corpus) {
   with_error_kind(ErrorKind::config, "train", [&] { schedule.at(1); });
 }
 
+FitOptions Recipe::fit_options() const {
+  FitOptions options = fit;
+  options.batches.seed = options.seed;
+  options.rate = [schedule = schedule](int64_t step) { return schedule.at(step + 1); };
+  return options;
+}
+
 std::unique_ptr<optim::Optimizer> Recipe::make_optimizer(
     std::vector<NamedParameter> parameters) const {
   switch (rule) {
@@ -70,7 +77,7 @@ std::unique_ptr<optim::Optimizer> Recipe::make_optimizer(
 int64_t batch_tokens(const data::PairCorpus& corpus) {
   int64_t all = 0, longest = 0;
   for (int64_t pair = 0; pair < corpus.size(); ++pair) {
-    const int64_t tokens = corpus.sources.length(pair) + corpus.targets.length(pair) + 1;
+    const int64_t tokens = data::tokens_of(corpus, pair);
     all += tokens;
     longest = std::max(longest, tokens);
   }
@@ -126,10 +133,7 @@ double learn(const decode::Translator& translator, const data::PairCorpus& corpu
   Recipe settled = recipe;
   settled.settle(corpus);
   const auto optimizer = settled.make_optimizer(nn::parameters(*translator.model));
-  FitOptions options = settled.fit;
-  options.batches.seed = options.seed;
-  options.rate = [&](int64_t step) { return settled.schedule.at(step + 1); };
-  return fit(*translator.model, corpus, *optimizer, options, report);
+  return fit(*translator.model, corpus, *optimizer, settled.fit_options(), report);
 }
 
 }  // namespace rapt::train

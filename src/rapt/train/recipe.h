@@ -21,8 +21,8 @@ struct Recipe {
   double momentum = 0.9;    // of sgd
   // Where the rate falls to the end (linear, cosine) and `total` is 0, it is the length of the run.
   optim::Schedule schedule;
-  // `rate` stays unset: the schedule gives it. Without batches.pairs and batches.tokens the corpus
-  // decides, see batch_tokens().
+  // `rate` and `batches.seed` stay unset, see fit_options(). Without batches.pairs and
+  // batches.tokens the corpus decides, see batch_tokens().
   FitOptions fit;
 
   // The bounds of the sentences that the model takes: max_len source words, and one target word
@@ -35,6 +35,9 @@ struct Recipe {
   // Sets what the corpus decides: the tokens of a step and the end of the schedule. Throws Error
   // (config) where a schedule needs an end that is not known.
   void settle(const data::PairCorpus& corpus);
+
+  // `fit` with the rates of the schedule and batches drawn by its seed. The recipe is a settled one.
+  FitOptions fit_options() const;
 
   std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<NamedParameter> parameters) const;
 };

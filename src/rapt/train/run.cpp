@@ -97,9 +97,7 @@ class Run {
   }
 
   RunResult train() {
-    FitOptions fit_options = recipe_.fit;
-    fit_options.batches.seed = fit_options.seed;
-    fit_options.rate = [&](int64_t step) { return recipe_.schedule.at(step + 1); };
+    FitOptions fit_options = recipe_.fit_options();
     bool stopped = false;
     fit_options.stop = [&] {
       stopped = recipe_.fit.stop && recipe_.fit.stop();
@@ -219,16 +217,8 @@ class Run {
 
   // Of the moving average where there is one.
   Validation validate_model() {
-    if (average_) average_->swap();
-    try {
-      Validation v =
-          validate(translator_, *validation_, options_.metric, recipe_.fit.batches.tokens);
-      if (average_) average_->swap();
-      return v;
-    } catch (...) {
-      if (average_) average_->swap();
-      throw;
-    }
+    const optim::Averaged averaged(average_.get());
+    return validate(translator_, *validation_, options_.metric, recipe_.fit.batches.tokens);
   }
 
   void save(bool regular) {

@@ -19,7 +19,7 @@ constexpr size_t kTogether = 64;
 int64_t longest_pair(const data::PairCorpus& corpus) {
   int64_t longest = 0;
   for (int64_t pair = 0; pair < corpus.size(); ++pair)
-    longest = std::max(longest, corpus.sources.length(pair) + corpus.targets.length(pair) + 1);
+    longest = std::max(longest, data::tokens_of(corpus, pair));
   return longest;
 }
 
