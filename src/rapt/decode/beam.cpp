@@ -5,11 +5,13 @@
 
 #include "rapt/base/check.h"
 #include "rapt/decode/best_tokens.h"
+#include "rapt/decode/sentences.h"
 
 namespace rapt::decode {
 namespace {
 
-// What a hypothesis is compared by; `length` counts the end token.
+// What a hypothesis is compared by; `length` counts the end token. Wu et al. 2016, section 7, with
+// the divisor that they had before ((5 + length) / 6)^A.
 double normalised(double log_probability, int64_t length, double penalty) {
   return log_probability / std::pow(static_cast<double>(length), penalty);
 }
@@ -169,14 +171,9 @@ class Search {
   Search(const models::EncoderDecoder& model, std::span<const std::vector<int32_t>> sentences,
          const BeamOptions& options, int64_t limit)
       : model_(model), beam_(options.beam) {
-    std::vector<int32_t> ids;
-    std::vector<int64_t> lengths;
-    for (const std::vector<int32_t>& sentence : sentences) {
-      ids.insert(ids.end(), sentence.begin(), sentence.end());
-      lengths.push_back(static_cast<int64_t>(sentence.size()));
+    for (const std::vector<int32_t>& sentence : sentences)
       beams_.emplace_back(options, limit, model.config().end_id, sentence.empty());
-    }
-    memory_ = model.encode(as_tensor(ids), Rows::packed(lengths), pass_);
+    memory_ = encode(model, sentences, pass_);
     state_ = model.start(memory_, pass_, beam_);
   }
 
@@ -244,10 +241,6 @@ class Search {
     return batch;
   }
 
-  static Tensor as_tensor(const std::vector<int32_t>& ids) {
-    return Tensor::from(ids, {static_cast<int64_t>(ids.size())});
-  }
-
   const models::EncoderDecoder& model_;
   const Pass pass_ = Pass::inference();
   int64_t beam_;
@@ -263,8 +256,6 @@ void check(const BeamOptions& options) {
              options.n_best);
   RAPT_CHECK(std::abs(options.length_penalty) <= 10,
              "beam search: expected a length_penalty of -10 to 10, got {}", options.length_penalty);
-  RAPT_CHECK(options.max_length >= 0, "beam search: expected max_length of at least 0, got {}",
-             options.max_length);
 }
 
 }  // namespace
@@ -273,16 +264,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const models::EncoderDecoder& m
                                                  std::span<const std::vector<int32_t>> sentences,
                                                  const BeamOptions& options) {
   check(options);
-  const int64_t positions = model.config().max_len;
-  for (size_t b = 0; b < sentences.size(); ++b) {
-    if (static_cast<int64_t>(sentences[b].size()) > positions) {
-      fail(ErrorKind::data,
-           "beam search: sentence {} has {} tokens, the model has {} positions (max_len)", b,
-           sentences[b].size(), positions);
-    }
-  }
-  const int64_t limit =
-      options.max_length == 0 ? positions : std::min(options.max_length, positions);
+  const int64_t limit = token_limit(model, sentences, options.max_length, "beam search");
   Search search(model, sentences, options, limit);
   for (int64_t t = 0; search.going_on(); ++t) search.step(t);
   return std::move(search).results();

@@ -13,9 +13,11 @@ namespace rapt::decode {
 struct BeamOptions {
   int64_t beam = 4;    // K: hypotheses of a sentence, those that have ended included
   int64_t n_best = 1;  // how many to return, at most `beam`
-  // Hypotheses are compared by log-probability / length^length_penalty, the end token counted: as
-  // Marian's --normalize, fairseq's --lenpen and CTranslate2's length_penalty. 0 compares the
-  // log-probabilities, larger values favour longer translations, negative ones shorter.
+  // Hypotheses are compared by log-probability / length^length_penalty, the end token counted. 0
+  // compares the log-probabilities, larger values favour longer translations, negative ones
+  // shorter. This is the first form of Wu et al. 2016, section 7 (who found 0.6 to 0.7 best), and
+  // what Marian's --normalize, fairseq's --lenpen and CTranslate2's length_penalty say; it is not
+  // their last, ((5 + length) / 6)^A, whose numbers mean something else.
   double length_penalty = 1;
   int64_t max_length = 0;  // as GreedyOptions has it
   // Whether a sentence is done as soon as no open hypothesis can come among the n best any more;
@@ -25,7 +27,7 @@ struct BeamOptions {
 
 struct Hypothesis {
   std::vector<int32_t> ids;    // without start and end
-  double log_probability = 0;  // the sum over the tokens, the end included
+  double log_probability = 0;  // natural logarithms, summed over the tokens, the end included
   double score = 0;            // log_probability / length^length_penalty
   bool ended = false;          // by the end token, not by the length limit
 };

@@ -5,15 +5,12 @@
 #include <limits>
 
 #include "rapt/base/check.h"
+#include "rapt/decode/sentences.h"
 #include "rapt/ops/softmax.h"
 #include "rapt/tensor/dispatch.h"
 
 namespace rapt::decode {
 namespace {
-
-Tensor as_tensor(const std::vector<int32_t>& ids) {
-  return Tensor::from(ids, {static_cast<int64_t>(ids.size())});
-}
 
 struct Choice {
   int32_t id = 0;
@@ -53,15 +50,11 @@ class Batch {
         max_length_(max_length),
         done_(sentences.size()),
         results_(sentences.size()) {
-    std::vector<int32_t> ids;
-    std::vector<int64_t> lengths;
     for (size_t b = 0; b < sentences.size(); ++b) {
-      ids.insert(ids.end(), sentences[b].begin(), sentences[b].end());
-      lengths.push_back(static_cast<int64_t>(sentences[b].size()));
       results_[b].margin = std::numeric_limits<double>::infinity();
       results_[b].ended = done_[b] = sentences[b].empty();
     }
-    memory_ = model.encode(as_tensor(ids), Rows::packed(lengths), pass_);
+    memory_ = encode(model, sentences, pass_);
     state_ = model.start(memory_, pass_);
     last_.assign(sentences.size(), model.config().start_id);
   }
@@ -121,21 +114,8 @@ class Batch {
 std::vector<Decoded> greedy(const models::EncoderDecoder& model,
                             std::span<const std::vector<int32_t>> sentences,
                             const GreedyOptions& options) {
-  RAPT_CHECK(options.max_length >= 0, "greedy: expected max_length of at least 0, got {}",
-             options.max_length);
-  const int64_t positions = model.config().max_len;
-  for (size_t b = 0; b < sentences.size(); ++b) {
-    if (static_cast<int64_t>(sentences[b].size()) > positions) {
-      fail(ErrorKind::data,
-           "greedy: sentence {} has {} tokens, the model has {} positions (max_len)", b,
-           sentences[b].size(), positions);
-    }
-  }
-  // The last step reads max_length tokens (the start included) and may still add the end.
-  const int64_t limit =
-      options.max_length == 0 ? positions : std::min(options.max_length, positions);
-  Batch batch(model, sentences, limit);
-  for (int64_t t = 0; t < positions && batch.going_on(); ++t) batch.step(t);
+  Batch batch(model, sentences, token_limit(model, sentences, options.max_length, "greedy"));
+  for (int64_t t = 0; batch.going_on(); ++t) batch.step(t);
   return std::move(batch).results();
 }
 

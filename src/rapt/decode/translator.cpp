@@ -7,6 +7,7 @@
 
 #include "rapt/base/check.h"
 #include "rapt/base/file.h"
+#include "rapt/decode/sentences.h"
 #include "rapt/models/checkpoint.h"
 
 namespace rapt::decode {
@@ -237,14 +238,12 @@ std::vector<int32_t> decoder_input(const Translator& translator,
 
 models::Attentions attentions_of(const Translator& translator, const std::vector<int32_t>& source,
                                  const std::vector<int32_t>& read) {
-  const auto ids = [](const std::vector<int32_t>& values) {
-    return Tensor::from(values, {static_cast<int64_t>(values.size())});
-  };
   const auto rows = [](const std::vector<int32_t>& values) {
     return Rows::packed({static_cast<int64_t>(values.size())});
   };
   models::Attentions attentions;
-  translator.model->forward(ids(source), rows(source), ids(read), rows(read), attentions);
+  translator.model->forward(as_tensor(source), rows(source), as_tensor(read), rows(read),
+                            attentions);
   return attentions;
 }
 

@@ -44,8 +44,8 @@ void write_translator(const Translator& translator, const std::filesystem::path&
 
 // Throws Error (usage) unless save_translator may write there: nothing stands there, or an empty
 // folder, or one with the files of a model and of the run that made it alone. Anything else would
-// be lost with the old folder. And
-// Error (failure) where the folder above it cannot be written to.
+// be lost with the old folder. Throws Error (failure) where the folder above it cannot be written
+// to.
 void check_model_folder(const std::filesystem::path& folder);
 
 struct TranslateOptions {
@@ -62,9 +62,9 @@ struct Alternative {
 // What became of a line.
 struct Translation {
   int64_t line = 0;                 // its number, from 1
-  std::vector<int32_t> source;      // its words
+  std::vector<int32_t> source;      // its tokens
   Decoded decoded;                  // by beam search the best hypothesis, without margin
-  std::string text;                 // the words of `decoded`
+  std::string text;                 // what `decoded` says
   std::vector<Alternative> n_best;  // of beam search, the best first; one is `decoded`
   std::string refused;              // why it was not translated; everything else is empty then
 };
@@ -82,7 +82,8 @@ void translate_lines(const Translator& translator, text::LineReader& lines,
 std::vector<int32_t> decoder_input(const Translator& translator,
                                    const std::vector<int32_t>& target);
 
-// The attention weights of one sentence (B = 1) and of what the decoder reads.
+// The attention weights of one sentence, source (S), and of what the decoder reads, (T): a tensor a
+// layer, (1, H, S, S) of the encoder, (1, H, T, T) and (1, H, T, S) of the decoder.
 models::Attentions attentions_of(const Translator& translator, const std::vector<int32_t>& source,
                                  const std::vector<int32_t>& read);
 
