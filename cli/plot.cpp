@@ -53,7 +53,7 @@ std::vector<Picture> pictures_of(const std::vector<Point>& points, const Options
     if (curves.empty()) return;
     pictures.push_back({name,
                         std::move(curves),
-                        {.title = fs::path(options.run).filename().string(),
+                        {.title = fs::canonical(options.run).filename().string(),
                          .x_axis = "step",
                          .y_axis = axis,
                          .log_y = log_y}});

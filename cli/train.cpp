@@ -175,8 +175,8 @@ train::RunResult go(Job& job, const Options& options, const Globals& globals) {
 void summarize(const train::RunResult& result, int64_t from, const Options& options,
                const Globals& globals) {
   if (result.ended && result.steps == from) {
-    say(globals, fmt::format("the run had ended at step {}; raise --epochs or --steps to go on",
-                             result.steps));
+    say(globals, fmt::format("the run had ended at step {}; raise {} to go on", result.steps,
+                             result.early ? "--patience" : "--epochs or --steps"));
     return;
   }
   std::string how = result.ended ? "" : "stopped early; ";

@@ -65,6 +65,7 @@ CLI::Option* add_choice(CLI::App& verb, const char* name, std::string& value,
 
 void add_model_flags(CLI::App& verb, Options& options) {
   std::vector<std::string> presets;
+  presets.reserve(kPresets.size());
   for (const auto& [name, flags] : kPresets) presets.push_back(name);
   verb.add_option("--preset", options.preset,
                   "Sizes of a model, and rates that suit it; flags that are given win (default: "
@@ -318,9 +319,7 @@ void settle(TrainOptions& options, uint64_t seed) {
   train::Recipe& recipe = options.recipe;
   recipe.model.num_encoder_layers = recipe.model.num_decoder_layers = options.layers;
   recipe.model.dropout = recipe.model.position_dropout = options.dropout;
-  recipe.model.tie_embeddings = options.tie_embeddings == "none"  ? models::TieEmbeddings::none
-                                : options.tie_embeddings == "two" ? models::TieEmbeddings::two
-                                                                  : models::TieEmbeddings::three;
+  recipe.model.tie_embeddings = models::parse_tie_embeddings(options.tie_embeddings);
   recipe.fit.seed = seed;
   if (options.dtype == "bf16") recipe.fit.compute_type = DType::bf16;
   recipe.rule = options.optimizer == "adamw"  ? train::Rule::adamw

@@ -157,7 +157,7 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
       ->capture_default_str();
   verb->add_option(
           "--length-penalty", options->beam.length_penalty,
-          "Score of a beam's hypothesis: log-probability / words^A, the end counted; 0: the "
+          "Score of a beam's hypothesis: log-probability / tokens^A, the end counted; 0: the "
           "log-probability")
       ->type_name("A")
       ->check(exponent())
@@ -167,7 +167,7 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
       "Put the log-probability and a tab before each line, with --n-best as a field before "
       "the score");
   verb->add_option("--max-length", options->translate.greedy.max_length,
-                   "The most words of a translation (default: the model's positions)")
+                   "The most tokens of a translation (default: the model's positions)")
       ->type_name("N")
       ->check(whole(1, int64_t{1} << 40));
   verb->add_option("--batch", options->translate.batch,

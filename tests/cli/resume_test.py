@@ -96,6 +96,7 @@ class Resume(TestCase):
         run = self.folder / "run"
         for flags, words in ((("--dropout", "0.2"), ("--dropout", "0.1", "0.2")), (("--d-model", "32"), ("--d-model",)),
                              (("--seed", "9"), ("--seed", "0", "9")), (("--learning-rate", "1"), ("--learning-rate",)),
+                             (("--norm-first",), ("--norm-first",)), (("--tie-embeddings", "none"), ("--tie-embeddings", "two")),
                              (("--epochs", "9"), ("--decay-steps",))):  # cosine falls to the end
             with self.subTest(flags):
                 self.assert_fails(rapt("train", "--resume", run, *flags), 3, *words)

@@ -34,7 +34,8 @@ Tensor stepwise(const Decoder& decoder, const Tensor& x, const Rows& rows, const
     }
     Tensor part = Tensor::empty({row, x.dim(1)}, x.dtype());
     for (size_t i = 0; i < from.size(); ++i) copy_row(part, static_cast<int64_t>(i), x, from[i]);
-    const Tensor out = decoder.step(part, Rows(segments), memory, state, Pass());
+    const Rows fresh(segments);
+    const Tensor out = decoder.step(part, fresh, fresh, memory, state, Pass());
     for (size_t i = 0; i < from.size(); ++i) copy_row(y, from[i], out, static_cast<int64_t>(i));
   }
   return y;

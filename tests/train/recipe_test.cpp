@@ -1,6 +1,6 @@
 #include "rapt/train/recipe.h"
 
-#include "tests/testing/testing.h"
+#include "tests/train/runs.h"
 
 namespace rapt::train {
 namespace {
@@ -8,19 +8,15 @@ namespace {
 using namespace testing;
 
 Recipe tiny() {
-  Recipe recipe = small_recipe();
-  recipe.model.d_model = 16;
-  recipe.model.nhead = 2;
-  recipe.model.dim_feedforward = 32;
-  recipe.model.num_encoder_layers = recipe.model.num_decoder_layers = 1;
-  recipe.model.max_len = 12;
+  Recipe recipe = tiny_recipe();
   recipe.model.dropout = recipe.model.position_dropout = 0;
   recipe.schedule = {.rate = 1e-2, .warmup = 5};
   recipe.fit.epochs = 40;
+  recipe.fit.batches.tokens = 0;  // the corpus decides
   return recipe;
 }
 
-data::PairVocabularies words() {
+data::PairVocabularies unequal_words() {
   text::WordCounter source, target;
   source.add("a b c");
   target.add("x y z w");
@@ -51,7 +47,7 @@ TEST(Recipe, SettingsThatContradictEachOtherAreConfigErrors) {
 }
 
 TEST(Recipe, TheTranslatorTakesSizesAndIdsFromItsVocabularies) {
-  const decode::Translator t = make_translator(tiny(), words());
+  const decode::Translator t = make_translator(tiny(), unequal_words());
   const models::EncoderDecoderConfig& config = t.model->config();
   EXPECT_EQ(config.src_vocab_size, 7);
   EXPECT_EQ(config.tgt_vocab_size, 8);
@@ -82,7 +78,7 @@ TEST(Recipe, AnEighthOfTheCorpusIsAStep) {
 }
 
 TEST(Recipe, LearnsAHandfulOfPairsByHeart) {
-  const decode::Translator t = make_translator(tiny(), words());
+  const decode::Translator t = make_translator(tiny(), unequal_words());
   data::PairCorpus corpus;
   const std::pair<const char*, const char*> pairs[] = {
       {"a b", "x"}, {"b a", "y z"}, {"c", "w x y"}};

@@ -8,6 +8,7 @@
 #include "rapt/train/run.h"
 #include "tests/testing/tensors.h"
 #include "tests/testing/testing.h"
+#include "tests/train/reversed_pairs.h"
 
 namespace rapt::train::testing {
 
@@ -34,18 +35,9 @@ inline data::PairVocabularies words() {
   return {text::Tokenizer(source.build()), text::Tokenizer(target.build())};
 }
 
-// Sentences of one to five words, turned around.
+// For the words above, whose ids begin behind the special ones.
 inline data::PairCorpus corpus_of(int64_t pairs, uint64_t seed = 8) {
-  Rng rng(seed);
-  data::PairCorpus corpus;
-  for (int64_t i = 0; i < pairs; ++i) {
-    std::vector<int32_t> source;
-    const int64_t length = 1 + rng.below(5);
-    for (int64_t t = 0; t < length; ++t) source.push_back(static_cast<int32_t>(4 + rng.below(4)));
-    corpus.add(source, std::vector<int32_t>(source.rbegin(), source.rend()),
-               static_cast<uint64_t>(i));
-  }
-  return corpus;
+  return reversed_pairs(pairs, 4, 5, seed);
 }
 
 inline ValidationSet validation_of(const decode::Translator& translator, int64_t pairs) {

@@ -6,25 +6,12 @@
 #include "rapt/base/runtime.h"
 #include "rapt/decode/greedy.h"
 #include "tests/testing/translators.h"
+#include "tests/train/reversed_pairs.h"
 
 namespace rapt::train {
 namespace {
 
 using namespace testing;
-
-// Copies of digits, reversed: something that a small model can learn.
-data::PairCorpus reversed_pairs(int64_t count) {
-  Rng rng(8);
-  data::PairCorpus corpus;
-  for (int64_t i = 0; i < count; ++i) {
-    std::vector<int32_t> source;
-    const int64_t length = 1 + rng.below(4);
-    for (int64_t t = 0; t < length; ++t) source.push_back(static_cast<int32_t>(3 + rng.below(4)));
-    corpus.add(source, std::vector<int32_t>(source.rbegin(), source.rend()),
-               static_cast<uint64_t>(i));
-  }
-  return corpus;
-}
 
 models::EncoderDecoderConfig learning_config() {
   models::EncoderDecoderConfig config = small_config("rapt");
@@ -41,6 +28,14 @@ Seq2SeqBatch batch_of(const data::PairCorpus& corpus, int64_t pairs) {
   std::vector<int64_t> which(static_cast<size_t>(pairs));
   for (size_t i = 0; i < which.size(); ++i) which[i] = static_cast<int64_t>(i);
   return to_tensors(data::make_batch(corpus, which, 1, 2));
+}
+
+StepResult train_step(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
+                      optim::Optimizer& optimizer, Gradients& gradients, double label_smoothing,
+                      uint64_t step) {
+  return take_step(
+      [&](const Pass& pass) { return seq2seq_loss(model, batch, label_smoothing, pass); },
+      optimizer, gradients, {.rate = 1e-3, .step = step});
 }
 
 std::vector<float> values_as_float(const Tensor& x) {
@@ -131,7 +126,7 @@ TEST(TrainStep, ALossThatIsNotFiniteLeavesTheModelAlone) {
   const auto optimizer = optim::make_adam(nn::parameters(model));
   Gradients gradients;
   try {
-    train_step(model, batch_of(corpus, 5), *optimizer, gradients, 1e-3, 0, 0, 0);
+    train_step(model, batch_of(corpus, 5), *optimizer, gradients, 0, 0);
     FAIL() << "expected an Error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
@@ -147,7 +142,7 @@ TEST(TrainStep, R13_ABatchWithoutTargetsChangesNothing) {
   const auto optimizer = optim::make_adam(nn::parameters(model));
   Gradients gradients;
   const Seq2SeqBatch nothing{ids({3}), ids({}), ids({}), Rows::packed({1}), Rows::packed({0})};
-  const StepResult result = train_step(model, nothing, *optimizer, gradients, 1e-3, 0.1, 0, 0);
+  const StepResult result = train_step(model, nothing, *optimizer, gradients, 0.1, 0);
   EXPECT_FALSE(result.updated);
   EXPECT_EQ(result.loss.count, 0);
   EXPECT_EQ(result.loss.mean(), 0);
@@ -283,7 +278,7 @@ TEST(TrainStep, NothingIsMappedNorTouchedForTheFirstTimeAfterTheFirstSteps) {
   const Seq2SeqBatch batch = batch_of(corpus, 64);
   int64_t mapped = 0, faults = 0;
   for (uint64_t step = 1; step <= 15; ++step) {
-    train_step(model, batch, *optimizer, gradients, 1e-3, 0.1, 0, step);
+    train_step(model, batch, *optimizer, gradients, 0.1, step);
     if (step == 5) {
       mapped = memory_use().mapped;
       faults = minor_faults();

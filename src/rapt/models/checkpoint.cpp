@@ -15,8 +15,6 @@
 namespace rapt::models {
 namespace {
 
-constexpr const char* kTies[] = {"none", "two", "three"};
-
 using Named = std::map<std::string, NamedParameter>;
 
 void copy_elements(Tensor to, const Tensor& from) {
@@ -182,7 +180,7 @@ std::string config_text(const EncoderDecoderConfig& c) {
   j["max_len"] = c.max_len;
   j["scale_embeddings"] = c.scale_embeddings;
   j["projection_bias"] = c.projection_bias;
-  j["tie_embeddings"] = kTies[static_cast<int>(c.tie_embeddings)];
+  j["tie_embeddings"] = name_of(c.tie_embeddings);
   j["pad_id"] = c.pad_id;
   j["start_id"] = c.start_id;
   j["end_id"] = c.end_id;
@@ -263,10 +261,8 @@ EncoderDecoderConfig read_config(const std::filesystem::path& folder) {
   c.max_len = size("max_len", c.max_len, 1, limits.positions);
   c.scale_embeddings = j.boolean_or("scale_embeddings", c.scale_embeddings);
   c.projection_bias = j.boolean_or("projection_bias", c.projection_bias);
-  const std::string tie = j.choice_or("tie_embeddings", "none", {"none", "two", "three"});
-  c.tie_embeddings = tie == "none"  ? TieEmbeddings::none
-                     : tie == "two" ? TieEmbeddings::two
-                                    : TieEmbeddings::three;
+  c.tie_embeddings =
+      parse_tie_embeddings(j.choice_or("tie_embeddings", "none", {"none", "two", "three"}));
   c.pad_id = id("pad_id", c.pad_id);
   c.start_id = id("start_id", c.start_id);
   c.end_id = id("end_id", c.end_id);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "rapt/base/check.h"
 #include "rapt/base/checked.h"
 #include "rapt/base/limits.h"
 #include "rapt/models/config_checks.h"
@@ -41,7 +42,18 @@ void shrink_for_scaling(const nn::Embedding& embedding, int64_t C) {
   });
 }
 
+constexpr std::string_view kTies[] = {"none", "two", "three"};
+
 }  // namespace
+
+std::string_view name_of(TieEmbeddings tie) { return kTies[static_cast<size_t>(tie)]; }
+
+TieEmbeddings parse_tie_embeddings(std::string_view name) {
+  for (const auto tie : {TieEmbeddings::none, TieEmbeddings::two, TieEmbeddings::three}) {
+    if (name_of(tie) == name) return tie;
+  }
+  fail(ErrorKind::failure, "tie_embeddings: expected none, two or three, got {}", name);
+}
 
 EncoderDecoderConfig EncoderDecoderConfig::hand_built(int64_t src_vocab_size,
                                                       int64_t tgt_vocab_size) {

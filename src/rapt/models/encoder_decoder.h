@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rapt/nn/attentions.h"
@@ -23,6 +24,8 @@ enum class TieEmbeddings {
   two,    // target embedding and projection
   three,  // all; source and target share a vocabulary
 };
+std::string_view name_of(TieEmbeddings tie);           // none, two, three
+TieEmbeddings parse_tie_embeddings(std::string_view);  // throws Error for another name
 
 // Every field stands under its name in config.json.
 struct EncoderDecoderConfig {

@@ -20,13 +20,13 @@ struct KeyValues {
 // in place; each sentence has room for `capacity` tokens, which doubles when it is full.
 class KeyValueCache {
  public:
-  // Sentences start empty. `samples` names them as Rows does.
+  // Sentences start empty.
   explicit KeyValueCache(int64_t sentences)
       : lengths_(static_cast<size_t>(sentences), 0), stamps_(lengths_.size()) {}
 
   // Appends keys (N, H, Dk) and values (N, H, Dv); the sentences of `rows` are those of the cache,
   // each with the tokens that are new (none for a sentence that has ended), and their positions
-  // must go on where the cached ones end.
+  // must go on where the cached ones end. Throws Error where they do not, or for other shapes.
   void append(const Tensor& keys, const Tensor& values, const Rows& rows);
 
   // Sentence `to` becomes what sentence `from` is, as beam search needs it where a hypothesis goes

@@ -61,12 +61,10 @@ class Decoder : public Module {
   Tensor forward(const Tensor& x, const Rows& rows, const ScoreTerms& terms, const Memory& memory,
                  const Pass& pass) const;
 
+  // As those of a layer: the new tokens (Nt, C) -> (Nt, C), `state` being of all layers. Throws
+  // Error where it is not.
   std::vector<DecoderLayerState> start(const Memory& memory, const Pass& pass,
                                        int64_t beams = 1) const;
-  Tensor step(const Tensor& x, const Rows& rows, const Memory& memory,
-              std::vector<DecoderLayerState>& state, const Pass& pass) const {
-    return step(x, rows, rows, memory, state, pass);
-  }
   Tensor step(const Tensor& x, const Rows& rows, const Rows& sources, const Memory& memory,
               std::vector<DecoderLayerState>& state, const Pass& pass) const;
 

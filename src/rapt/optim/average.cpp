@@ -69,10 +69,13 @@ void MovingAverage::load_state(const std::vector<StateTensor>& state) {
   for (const StateTensor& s : state) given[s.name] = s.value;
   const auto take = [&](const std::string& name, const Shape& shape, DType dtype) {
     const auto found = given.find(name);
-    RAPT_CHECK(
-        found != given.end() && found->second.shape() == shape && found->second.dtype() == dtype,
-        "moving average: expected a tensor {} of {} of {}", name, shape.text(), dtype_name(dtype));
-    return found->second;
+    RAPT_CHECK(found != given.end(), "moving average: expected a tensor {} of {}, there is none",
+               name, shape.text());
+    const Tensor& value = found->second;
+    RAPT_CHECK(value.shape() == shape && value.dtype() == dtype,
+               "moving average: expected a tensor {} of {} of {}, got {} of {}", name, shape.text(),
+               dtype_name(dtype), value.shape().text(), dtype_name(value.dtype()));
+    return value;
   };
   const Tensor counted = take("updates", {1}, DType::i64);
   const int64_t updates = *counted.data<int64_t>();

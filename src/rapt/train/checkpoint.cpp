@@ -24,6 +24,16 @@ constexpr std::string_view kStep = "step-";
 constexpr int64_t kFormat = 1;
 constexpr int64_t kMost = int64_t{1} << 53;  // what JSON numbers hold exactly
 
+// The names in a folder; none where it is missing.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code problem;
+  fs::directory_iterator entry(folder, problem), end;
+  for (; !problem && entry != end; entry.increment(problem))
+    names.push_back(entry->path().filename().string());
+  return names;
+}
+
 std::span<const std::byte> bytes_of(const Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.raw()),
           static_cast<size_t>(tensor.numel() * size_of(tensor.dtype()))};
@@ -132,7 +142,7 @@ void verify_file(const fs::path& path, const JsonObject& sums) {
 }
 
 JsonObject read_state_file(const fs::path& checkpoint) {
-  const JsonObject state = JsonObject::read(checkpoint / kStateFile);
+  JsonObject state = JsonObject::read(checkpoint / kStateFile);
   state.integer("format", kFormat, kFormat);
   return state;
 }
@@ -145,10 +155,7 @@ fs::path Checkpoints::path_of(int64_t step) const {
 
 std::vector<int64_t> Checkpoints::steps() const {
   std::vector<int64_t> steps;
-  std::error_code problem;
-  fs::directory_iterator entry(folder_, problem), end;
-  for (; !problem && entry != end; entry.increment(problem)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : names_in(folder_)) {
     const std::string digits = name.starts_with(kStep) ? name.substr(kStep.size()) : "";
     if (digits.empty() || digits.size() > 18 ||
         digits.find_first_not_of("0123456789") != std::string::npos)
@@ -187,14 +194,9 @@ void Checkpoints::keep_only(const std::vector<int64_t>& wanted) const {
 }
 
 void Checkpoints::clear_leftovers() const {
-  std::error_code problem;
-  std::vector<fs::path> targets;
-  fs::directory_iterator entry(folder_, problem), end;
-  for (; !problem && entry != end; entry.increment(problem)) {
-    const std::string name = entry->path().filename().string();
-    if (name.ends_with(".tmp")) targets.push_back(folder_ / name.substr(0, name.find('.')));
+  for (const std::string& name : names_in(folder_)) {
+    if (name.ends_with(".tmp")) rapt::clear_leftovers(folder_ / name.substr(0, name.find('.')));
   }
-  for (const fs::path& target : targets) rapt::clear_leftovers(target);
 }
 
 int64_t Checkpoints::finished() const {

@@ -2,8 +2,8 @@
 //
 //   RUN/checkpoints/step-000001200/
 //     config.json, model.safetensors, vocabularies   a model folder like any other
-//     training.safetensors    the optimizer's state, and with a moving average the weights behind
-//     it training.json           where the run stands, its settings, a checksum of every tensor
+//     training.safetensors    the optimizer's state; with a moving average, the weights behind it
+//     training.json           where the run stands, its settings, a checksum of every tensor
 //
 // Each is written under a temporary name, brought to the disk, and then renamed.
 #pragma once
@@ -11,8 +11,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,7 +58,6 @@ class Checkpoints {
   explicit Checkpoints(const std::filesystem::path& run) : folder_(run / kFolder) {}
 
   static constexpr const char* kFolder = "checkpoints";
-  const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path path_of(int64_t step) const;
   std::vector<int64_t> steps() const;  // ascending
 

@@ -4,7 +4,7 @@
 //    "tokens": 40960, "tokens_per_s": 5120.2, "seconds": 8.1}
 //   {"step": 100, "valid_loss": 3.4, "valid_perplexity": 29.96, "valid_bleu": 12.3,
 //    "valid_chrf": 30.1, "best": true}
-//   {"step": 117, "skipped": "the gradient of encoder.layers.0.feed_forward.in.weight"}
+//   {"step": 117, "skipped": "the gradient of encoder.layers.0.feed_forward.linear1.weight"}
 #pragma once
 
 #include <cstdint>

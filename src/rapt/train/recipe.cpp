@@ -49,8 +49,8 @@ void Recipe::settle(const data::PairCorpus& corpus) {
   }
   if (schedule.total == kNoLimit)
     fail(ErrorKind::config,
-         "schedule: the rate falls to the end of the run, which only its time decides; say after "
-         "how many steps it has fallen");
+         "schedule: the rate falls to the end of the run, which only its time decides; bound its "
+         "steps or epochs, or say after how many steps the rate has fallen (--decay-steps)");
   with_error_kind(ErrorKind::config, "train", [&] { schedule.at(1); });
 }
 

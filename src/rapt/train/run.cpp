@@ -341,8 +341,9 @@ std::optional<OpenRun> open_run(const fs::path& folder,
     }
   }
   if (!steps.empty())
-    fail(ErrorKind::model, "{}: no checkpoint is whole; the last one: {}", folder.string(),
-         last_problem);
+    fail(ErrorKind::model,
+         "{}: no checkpoint is whole; begin another run, or bring one back; the oldest: {}",
+         folder.string(), last_problem);
   return std::nullopt;
 }
 

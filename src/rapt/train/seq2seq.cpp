@@ -27,15 +27,6 @@ Loss seq2seq_loss(const models::EncoderDecoder& model, const Seq2SeqBatch& batch
   return model.loss(hidden, batch.target_out, {.label_smoothing = label_smoothing}, pass);
 }
 
-StepResult train_step(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
-                      optim::Optimizer& optimizer, Gradients& gradients, double rate,
-                      double label_smoothing, uint64_t seed, uint64_t step,
-                      std::optional<DType> compute_type) {
-  return take_step(
-      [&](const Pass& pass) { return seq2seq_loss(model, batch, label_smoothing, pass); },
-      optimizer, gradients, {rate, seed, step, compute_type});
-}
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

@@ -24,12 +24,6 @@ Seq2SeqBatch to_tensors(const data::PairBatch& batch);
 Loss seq2seq_loss(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
                   double label_smoothing, const Pass& pass);
 
-// One optimizer step on one batch; see take_step.
-StepResult train_step(const models::EncoderDecoder& model, const Seq2SeqBatch& batch,
-                      optim::Optimizer& optimizer, Gradients& gradients, double rate,
-                      double label_smoothing, uint64_t seed, uint64_t step,
-                      std::optional<DType> compute_type = {});
-
 inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 struct FitOptions {

@@ -44,6 +44,8 @@ std::map<std::string, std::string> settings_of(const Recipe& recipe, const RunOp
   put("layers", fmt::format("{}+{}", model.num_encoder_layers, model.num_decoder_layers));
   put("max-len", model.max_len);
   put("dropout", model.dropout);
+  put("tie-embeddings", models::name_of(model.tie_embeddings));
+  put("norm-first", model.norm_first);
   put("min-count", recipe.words.min_count);
   put("optimizer", name_of(recipe.rule));
   put("beta1", recipe.adam.beta1);

@@ -67,7 +67,7 @@ ValidationMetric parse_validation_metric(std::string_view name) {
        {ValidationMetric::loss, ValidationMetric::bleu, ValidationMetric::chrf}) {
     if (name_of(metric) == name) return metric;
   }
-  fail(ErrorKind::usage, "expected loss, bleu or chrf, got {}", name);
+  fail(ErrorKind::usage, "validation metric: expected loss, bleu or chrf, got {}", name);
 }
 
 ValidationSet read_validation(const data::PairFiles& files, const decode::Translator& translator,

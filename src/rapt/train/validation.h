@@ -33,8 +33,8 @@ struct Validation {
   // The first pair as an example: with a metric that translates.
   std::string source{}, reference{}, translation{};
 
-  double perplexity() const;
-  // By `metric`, the larger the better.
+  double perplexity() const;  // exp(loss)
+  // By `metric`, the larger the better; for bleu and chrf of a validation with such a metric.
   double score(ValidationMetric metric) const;
 };
 
