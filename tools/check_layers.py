@@ -48,7 +48,7 @@ PUBLIC_ROOMS = {"base", "tensor", "ops", "nn", "models", "text", "data", "optim"
                 "train", "show"}
 PUBLIC_BESIDE = {"src/rapt/kernels/types.h", "src/rapt/kernels/attention.h"}
 # Headers for the library's own sources, beside every *-inl.h.
-PRIVATE = {"src/rapt/base/check.h", "src/rapt/base/checked.h", "src/rapt/base/futex.h",
+PRIVATE = {"src/rapt/base/check.h", "src/rapt/base/checked.h", "src/rapt/base/futex.h", "src/rapt/base/names.h",
            "src/rapt/tensor/dispatch.h", "src/rapt/models/json.h",
            "src/rapt/models/safetensors_header.h", "src/rapt/models/safetensors_convert.h",
            "src/rapt/models/torch_kinds.h",

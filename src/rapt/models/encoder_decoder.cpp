@@ -5,6 +5,7 @@
 #include "rapt/base/check.h"
 #include "rapt/base/checked.h"
 #include "rapt/base/limits.h"
+#include "rapt/base/names.h"
 #include "rapt/models/config_checks.h"
 #include "rapt/nn/positions.h"
 #include "rapt/nn/torch/initialisation.h"
@@ -42,17 +43,15 @@ void shrink_for_scaling(const nn::Embedding& embedding, int64_t C) {
   });
 }
 
-constexpr std::string_view kTies[] = {"none", "two", "three"};
+constexpr NameTable<TieEmbeddings, 3> kTies{
+    {{TieEmbeddings::none, "none"}, {TieEmbeddings::two, "two"}, {TieEmbeddings::three, "three"}}};
 
 }  // namespace
 
-std::string_view name_of(TieEmbeddings tie) { return kTies[static_cast<size_t>(tie)]; }
+std::string_view name_of(TieEmbeddings tie) { return name_in(kTies, tie); }
 
 TieEmbeddings parse_tie_embeddings(std::string_view name) {
-  for (const auto tie : {TieEmbeddings::none, TieEmbeddings::two, TieEmbeddings::three}) {
-    if (name_of(tie) == name) return tie;
-  }
-  fail(ErrorKind::failure, "tie_embeddings: expected none, two or three, got {}", name);
+  return value_in(kTies, name, "tie_embeddings");
 }
 
 EncoderDecoderConfig EncoderDecoderConfig::hand_built(int64_t src_vocab_size,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rapt/base/check.h"
+#include "rapt/base/names.h"
 #include "rapt/eval/bleu.h"
 #include "rapt/eval/chrf.h"
 #include "rapt/train/seq2seq.h"
@@ -54,20 +55,16 @@ double score_of(const eval::Metric& metric, const std::vector<std::string>& tran
   return metric.score(eval::sum(eval::count_segments(metric, translations, {&references, 1})));
 }
 
+constexpr NameTable<ValidationMetric, 3> kMetrics{{{ValidationMetric::loss, "loss"},
+                                                   {ValidationMetric::bleu, "bleu"},
+                                                   {ValidationMetric::chrf, "chrf"}}};
+
 }  // namespace
 
-std::string_view name_of(ValidationMetric metric) {
-  return metric == ValidationMetric::loss   ? "loss"
-         : metric == ValidationMetric::bleu ? "bleu"
-                                            : "chrf";
-}
+std::string_view name_of(ValidationMetric metric) { return name_in(kMetrics, metric); }
 
 ValidationMetric parse_validation_metric(std::string_view name) {
-  for (const auto metric :
-       {ValidationMetric::loss, ValidationMetric::bleu, ValidationMetric::chrf}) {
-    if (name_of(metric) == name) return metric;
-  }
-  fail(ErrorKind::usage, "validation metric: expected loss, bleu or chrf, got {}", name);
+  return value_in(kMetrics, name, "validation metric");
 }
 
 ValidationSet read_validation(const data::PairFiles& files, const decode::Translator& translator,
