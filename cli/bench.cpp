@@ -8,6 +8,7 @@
 #include "cli/program.h"
 #include "rapt/base/check.h"
 #include "rapt/base/cpu.h"
+#include "rapt/measure/decoding.h"
 #include "rapt/measure/machine.h"
 #include "rapt/measure/sdpa.h"
 #include "rapt/measure/training.h"
@@ -22,6 +23,7 @@ struct Options {
   std::string name;
   measure::TrainingOptions training;
   measure::AttentionCases attention;
+  measure::DecodingOptions decoding;
   std::string init;
   double dropout = -1;
   std::string dtype = "f32";
@@ -126,8 +128,29 @@ int bench_attention(const Options& options) {
   return 0;
 }
 
+int bench_decoding(const Options& options) {
+  const measure::DecodingResult r = measure::run_decoding(options.decoding);
+  nlohmann::ordered_json j;
+  j["case"] = options.name;
+  j["dtype"] = options.dtype;
+  j["beam"] = options.decoding.beam;
+  j["batch"] = options.decoding.batch;
+  j["threads"] = r.threads;
+  j["step_ms"] = rounded(r.run_ms, 2);
+  j["min"] = rounded(r.min_ms, 2);
+  j["max"] = rounded(r.max_ms, 2);
+  j["tokens_per_s"] = rounded(r.tokens_per_s, 1);
+  j["range"] = {rounded(r.least, 1), rounded(r.most, 1)};
+  j["first_token_ms"] = rounded(r.first_token_ms, 2);
+  j["flops_per_s"] = std::llround(r.flops_per_s);
+  j["fraction_of_peak"] = rounded(r.fraction_of_peak, 4);
+  j["rss_mib"] = r.rss_mib;
+  fmt::print("{}\n", j.dump());
+  return 0;
+}
+
 std::vector<std::string> cases() {
-  std::vector<std::string> all = {"machine", "sdpa"};
+  std::vector<std::string> all = {"machine", "sdpa", "translate"};
   for (const std::string& name : measure::training_cases()) all.push_back(name);
   return all;
 }
@@ -145,27 +168,38 @@ void check_case(const std::string& name) {
 void refuse_flags(const CLI::App& verb, const std::string& name,
                   std::initializer_list<const char*> flags) {
   for (const char* flag : flags) {
+    const std::string_view f = flag;
     if (verb.count(flag) > 0)
       fail(ErrorKind::usage, "bench {}: {} belongs to {} (leave it out)", name, flag,
-           flag == std::string_view("--lengths") ? "sdpa" : "a training case");
+           f == "--lengths"                  ? "sdpa"
+           : f == "--beam" || f == "--batch" ? "translate"
+                                             : "a training case");
   }
 }
 
 int bench(Options options, const CLI::App& verb, const Globals& globals) {
   check_case(options.name);
   const bool narrow = options.dtype == "bf16";
+  if (options.name == "translate") {
+    refuse_flags(verb, options.name, {"--dropout", "--init", "--lengths"});
+    if (narrow) fail(ErrorKind::usage, "bench translate: expected --dtype f32, got bf16");
+    if (verb.count("--steps") > 0) options.decoding.runs = options.training.steps;
+    options.decoding.seed = globals.seed;
+    return bench_decoding(options);
+  }
   if (options.name == "machine") {
-    refuse_flags(verb, options.name, {"--dtype", "--steps", "--dropout", "--init", "--lengths"});
+    refuse_flags(verb, options.name,
+                 {"--dtype", "--steps", "--dropout", "--init", "--lengths", "--beam", "--batch"});
     return bench_machine(options.json);
   }
   if (options.name == "sdpa") {
-    refuse_flags(verb, options.name, {"--dropout", "--init"});
+    refuse_flags(verb, options.name, {"--dropout", "--init", "--beam", "--batch"});
     if (verb.count("--steps") > 0) options.attention.steps = options.training.steps;
     options.attention.seed = globals.seed;
     if (narrow) options.attention.type = DType::bf16;
     return bench_attention(options);
   }
-  refuse_flags(verb, options.name, {"--lengths"});
+  refuse_flags(verb, options.name, {"--lengths", "--beam", "--batch"});
   options.training.init = options.init;
   options.training.seed = globals.seed;
   if (narrow) options.training.compute_type = DType::bf16;
@@ -179,8 +213,8 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
       "bench",
-      "Measure a training case (one JSON line on stdout), attention alone (sdpa: a line a "
-      "setting) or what the machine can do");
+      "Measure a training case (one JSON line on stdout), decoding (translate), attention alone "
+      "(sdpa: a line a setting) or what the machine can do");
   verb->add_option("case", options->name, fmt::format("One of {}", fmt::join(cases(), ", ")))
       ->required();
   verb->add_option("--dtype", options->dtype,
@@ -188,7 +222,8 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   verb->add_option("--steps", options->training.steps,
-                   "Timed steps, after three that are not; of sdpa 5 after one")
+                   "Timed steps, after three that are not; of sdpa 5 after one; runs over all "
+                   "sources of translate, 3 after one")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
   verb->add_option("--dropout", options->dropout, "Instead of the case's own")
@@ -201,10 +236,17 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->type_name("T,T,...")
       ->capture_default_str();
+  verb->add_option("--beam", options->decoding.beam,
+                   "translate: hypotheses of a sentence; 1: greedy")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
+      ->capture_default_str();
+  verb->add_option("--batch", options->decoding.batch, "translate: sentences decoded together")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
   verb->add_flag("--json", options->json, "machine: one JSON line, not a table");
   verb->footer(
       "Examples:\n  rapt bench small --steps 20 --threads 2\n  rapt bench sdpa --lengths "
-      "512,2048\n  rapt bench machine");
+      "512,2048\n  rapt bench translate --beam 4\n  rapt bench machine");
   verb->callback([options, verb, &globals, &action] {
     action = [options, verb, &globals] { return bench(*options, *verb, globals); };
   });

@@ -66,7 +66,7 @@ class BenchMachine(unittest.TestCase):
     def test_an_unknown_case_is_wrong_usage_and_the_cases_are_listed(self):
         code, out, err = bench("machin")
         self.assertEqual((code, out), (2, ""))
-        for part in ["machine, sdpa, toy, small, base", '"machin"', "did you mean machine?"]:
+        for part in ["machine, sdpa, translate, toy, small, base", '"machin"', "did you mean machine?"]:
             self.assertIn(part, err)
 
     def test_flags_of_training_cases_are_none_of_the_machine(self):
