@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -32,8 +33,8 @@ CLI::Validator check(std::function<std::string(std::string&)> test) {
   return CLI::Validator(std::move(test), "");
 }
 
-CLI::Validator number(const char* what, bool (*fits)(double)) {
-  return check([what, fits](std::string& text) {
+CLI::Validator number(std::string what, std::function<bool(double)> fits) {
+  return check([what = std::move(what), fits = std::move(fits)](std::string& text) {
     double value = 0;
     return parse(text, value) && fits(value) ? std::string() : expected(what, text);
   });
@@ -151,9 +152,12 @@ CLI::Validator fraction() {
   return number("a number in [0, 1)", [](double x) { return x >= 0 && x < 1; });
 }
 
-CLI::Validator exponent() {
-  return number("a number from -10 to 10", [](double x) { return std::abs(x) <= 10; });
+CLI::Validator between(double low, double high) {
+  return number(fmt::format("a number from {} to {}", low, high),
+                [low, high](double x) { return x >= low && x <= high; });
 }
+
+CLI::Validator exponent() { return between(-10, 10); }
 
 CLI::Validator one_of(std::vector<std::string> values) {
   return check([values = std::move(values)](std::string& text) {

@@ -16,6 +16,7 @@ CLI::Validator whole(int64_t low, int64_t high = std::numeric_limits<int64_t>::m
 CLI::Validator number_above_zero();
 CLI::Validator number_from_zero();
 CLI::Validator fraction();  // a number in [0, 1)
+CLI::Validator between(double low, double high);
 CLI::Validator exponent();  // a number from -10 to 10
 CLI::Validator one_of(std::vector<std::string> values);
 CLI::Validator yes_or_no();  // of a flag without a value, for its variable in the environment

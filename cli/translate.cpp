@@ -103,19 +103,22 @@ int translate(Options options, const Globals& globals) {
   check(options);
   if (options.beam.beam > 1) {  // one of 1 is greedy
     options.beam.max_length = options.translate.greedy.max_length;
+    options.beam.max_length_ratio = options.translate.greedy.max_length_ratio;
+    options.beam.max_length_extra = options.translate.greedy.max_length_extra;
     options.translate.beam = options.beam;
   }
   const decode::Translator translator = decode::load_translator(options.folder);
   text::LineReader reader(std::cin, "stdin", line_options(options.invalid_utf8));
   if (isatty(STDIN_FILENO) == 1) options.translate.batch = 1;  // whoever types wants an answer
   Pictures pictures(translator, options.attention);
-  int64_t refused = 0;
+  int64_t refused = 0, cut = 0;
   decode::translate_lines(
       translator, reader, options.translate, [&](const decode::Translation& translation) {
         if (!translation.refused.empty()) {
           log(globals, Level::warning, translation.refused, {{"line", translation.line}});
           ++refused;
         }
+        if (!translation.decoded.ended) ++cut;
         print_translation(translation, options);
         flush_results();
         if (!options.attention.empty()) pictures.add(translation);
@@ -125,6 +128,7 @@ int translate(Options options, const Globals& globals) {
   if (reader.replaced() > 0)
     say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", reader.replaced()),
         {{"replaced", reader.replaced()}});
+  if (cut > 0) note(globals, fmt::format("{} translations stopped at their length limit", cut));
   if (refused > 0)
     say(globals,
         fmt::format("{} of {} lines were not translated; their lines are empty", refused,
@@ -170,6 +174,17 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
                    "The most tokens of a translation (default: the model's positions)")
       ->type_name("N")
       ->check(whole(1, int64_t{1} << 40));
+  verb->add_option("--max-length-ratio", options->translate.greedy.max_length_ratio,
+                   "A translation also ends after R tokens for each of the line and "
+                   "--max-length-extra more; 0: only --max-length bounds it")
+      ->type_name("R")
+      ->check(between(0, decode::kMostLengthRatio))
+      ->capture_default_str();
+  verb->add_option("--max-length-extra", options->translate.greedy.max_length_extra,
+                   "Tokens that --max-length-ratio allows beside its own")
+      ->type_name("N")
+      ->check(whole(0, decode::kMostLengthExtra))
+      ->capture_default_str();
   verb->add_option("--batch", options->translate.batch,
                    "Lines to translate at once; changes no result")
       ->type_name("N")

@@ -115,6 +115,25 @@ class Translate(TestCase):
             for line in self.translate("a b c\nb\n", "--max-length", limit).lines:
                 self.assertLessEqual(len(line.split()), limit)
 
+    def test_the_ratio_bounds_the_words_by_those_of_the_line(self):
+        text = "a b c\nb\n\na a a a a a a\n"
+        for beam in (1, 3):
+            for ratio, extra in ((1, 0), (0.4, 1), (2, 0)):
+                result = self.translate(text, "--beam", beam, "--max-length-ratio", ratio, "--max-length-extra", extra)
+                for line, translated in zip(text.splitlines(), result.lines, strict=True):
+                    self.assertLessEqual(len(translated.split()), max(1, int(ratio * len(line.split())) + extra))
+        unbounded = self.translate(text, "--max-length-ratio", 0).lines
+        self.assertEqual(self.translate(text, "--max-length-ratio", 0, "--max-length-extra", 3).lines, unbounded)
+        self.assertIn("stopped at their length limit", self.translate(text, "--max-length", 1, "-v").err)
+
+    def test_bad_limits_are_errors(self):
+        for flag, values, words in (("--max-length", (0, -1, "x", 1.5), "a whole number from 1"),
+                                    ("--max-length-ratio", (-1, "nan", "inf", "x", 1001), "number from 0 to 1000"),
+                                    ("--max-length-extra", (-1, "x", 0.5), "whole number")):
+            for value in values:
+                with self.subTest((flag, value)):
+                    self.assert_fails(self.translate("a\n", f"{flag}={value}"), 2, flag, words)
+
     def test_a_beam_of_one_is_greedy(self):
         for text in ("a b c\n\nb\n", "c a b b\n"):
             self.assertEqual(self.translate(text, "--scores", "--beam", 1).bytes, self.translate(text, "--scores").bytes)

@@ -293,6 +293,18 @@ TEST(Beam, StopsAtTheLimitAndNeverLater) {
   }
 }
 
+TEST(Beam, R31_TheRatioBoundsASentenceByItsOwnSource) {
+  const models::EncoderDecoder model = make_model(small_config("rapt"), DType::f32, 1);
+  const BeamOptions bound{.beam = 3, .n_best = 3, .max_length_ratio = 1.5, .max_length_extra = 1};
+  const auto together = beam_search(model, kSentences, bound);
+  for (size_t b = 0; b < kSentences.size(); ++b) {
+    const auto tokens = static_cast<int64_t>(kSentences[b].size());
+    const BeamOptions alone{.beam = 3, .n_best = 3, .max_length = tokens * 3 / 2 + 1};
+    expect_equal(together[b],
+                 beam_search(model, std::span(kSentences).subspan(b, 1), alone).front());
+  }
+}
+
 TEST(Beam, EmptySentencesGiveOneEmptyHypothesisAndNoSentencesNone) {
   const models::EncoderDecoder model = make_model(small_config("rapt"), DType::f32);
   EXPECT_TRUE(beam_search(model, Sentences{}).empty());

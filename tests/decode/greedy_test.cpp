@@ -70,6 +70,44 @@ TEST(Greedy, StopsAtTheLimitAndNeverLater) {
   }
 }
 
+TEST(Greedy, R31_TheRatioBoundsASentenceByItsOwnSource) {
+  const models::EncoderDecoder model = make_model(small_config("rapt"), DType::f32, 1);
+  const auto free = greedy(model, kSentences);
+  int cut = 0;
+  for (const double ratio : {0.1, 0.5, 1.0, 1.5, 1000.0}) {
+    for (const int64_t extra : {0, 1, 3}) {
+      const auto bound =
+          greedy(model, kSentences, {.max_length_ratio = ratio, .max_length_extra = extra});
+      for (size_t b = 0; b < kSentences.size(); ++b) {
+        const auto most = static_cast<size_t>(std::max<int64_t>(
+            1, extra + static_cast<int64_t>(ratio * static_cast<double>(kSentences[b].size()))));
+        std::vector<int32_t> expected = free[b].ids;
+        if (expected.size() >= most) ++cut;
+        expected.resize(std::min(expected.size(), most));
+        EXPECT_EQ(bound[b].ids, expected) << ratio << " " << extra << " " << b;
+        EXPECT_EQ(bound[b].ended, free[b].ended && free[b].ids.size() < most);
+      }
+    }
+  }
+  EXPECT_GT(cut, 5);
+}
+
+TEST(Greedy, LimitsThatCannotBeAreErrors) {
+  const models::EncoderDecoder model = make_model(small_config("rapt"), DType::f32);
+  const auto error = [&](const GreedyOptions& options) {
+    return error_of([&] { greedy(model, kSentences, options); });
+  };
+  EXPECT_EQ(error({.max_length = -1}), "greedy: expected max_length of at least 0, got -1");
+  for (const double ratio : {-0.5, 1001.0, std::nan("")}) {
+    EXPECT_NE(error({.max_length_ratio = ratio})
+                  .find("greedy: expected max_length_ratio of 0 to 1000, got"),
+              std::string::npos);
+  }
+  EXPECT_NE(error({.max_length_ratio = 1, .max_length_extra = -2})
+                .find("expected max_length_extra of 0 to"),
+            std::string::npos);
+}
+
 TEST(Greedy, EmptySentencesGiveEmptyOnesAndNoSentencesNone) {
   const models::EncoderDecoder model = make_model(small_config("rapt"), DType::f32);
   EXPECT_TRUE(greedy(model, Sentences{}).empty());

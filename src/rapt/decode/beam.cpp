@@ -169,10 +169,12 @@ class Beams {
 class Search {
  public:
   Search(const models::EncoderDecoder& model, std::span<const std::vector<int32_t>> sentences,
-         const BeamOptions& options, int64_t limit)
+         const BeamOptions& options)
       : model_(model), beam_(options.beam) {
-    for (const std::vector<int32_t>& sentence : sentences)
-      beams_.emplace_back(options, limit, model.config().end_id, sentence.empty());
+    const LengthLimit limit{options.max_length, options.max_length_ratio, options.max_length_extra};
+    const std::vector<int64_t> limits = token_limits(model, sentences, limit, "beam search");
+    for (size_t b = 0; b < sentences.size(); ++b)
+      beams_.emplace_back(options, limits[b], model.config().end_id, sentences[b].empty());
     memory_ = encode(model, sentences, pass_);
     state_ = model.start(memory_, pass_, beam_);
   }
@@ -264,8 +266,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const models::EncoderDecoder& m
                                                  std::span<const std::vector<int32_t>> sentences,
                                                  const BeamOptions& options) {
   check(options);
-  const int64_t limit = token_limit(model, sentences, options.max_length, "beam search");
-  Search search(model, sentences, options, limit);
+  Search search(model, sentences, options);
   for (int64_t t = 0; search.going_on(); ++t) search.step(t);
   return std::move(search).results();
 }

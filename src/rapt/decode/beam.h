@@ -19,7 +19,9 @@ struct BeamOptions {
   // what Marian's --normalize, fairseq's --lenpen and CTranslate2's length_penalty say; it is not
   // their last, ((5 + length) / 6)^A, whose numbers mean something else.
   double length_penalty = 1;
-  int64_t max_length = 0;  // as GreedyOptions has it
+  int64_t max_length = 0;  // this and the next two as GreedyOptions has them
+  double max_length_ratio = 0;
+  int64_t max_length_extra = 0;
   // Whether a sentence is done as soon as no open hypothesis can come among the n best any more;
   // changes no result, only the time.
   bool early_stopping = true;

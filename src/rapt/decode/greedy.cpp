@@ -45,9 +45,9 @@ Choice choose(const T* logits, int64_t V, int64_t step) {
 class Batch {
  public:
   Batch(const models::EncoderDecoder& model, std::span<const std::vector<int32_t>> sentences,
-        int64_t max_length)
+        std::vector<int64_t> limits)
       : model_(model),
-        max_length_(max_length),
+        limits_(std::move(limits)),
         done_(sentences.size()),
         results_(sentences.size()) {
     for (size_t b = 0; b < sentences.size(); ++b) {
@@ -96,12 +96,12 @@ class Batch {
     result.ended = choice.id == model_.config().end_id;
     if (!result.ended) result.ids.push_back(choice.id);
     last_[b] = choice.id;
-    done_[b] = result.ended || static_cast<int64_t>(result.ids.size()) >= max_length_;
+    done_[b] = result.ended || static_cast<int64_t>(result.ids.size()) >= limits_[b];
   }
 
   const models::EncoderDecoder& model_;
   const Pass pass_ = Pass::inference();
-  int64_t max_length_;
+  std::vector<int64_t> limits_;
   nn::Memory memory_;
   std::vector<nn::DecoderLayerState> state_;
   std::vector<bool> done_;
@@ -114,7 +114,8 @@ class Batch {
 std::vector<Decoded> greedy(const models::EncoderDecoder& model,
                             std::span<const std::vector<int32_t>> sentences,
                             const GreedyOptions& options) {
-  Batch batch(model, sentences, token_limit(model, sentences, options.max_length, "greedy"));
+  const LengthLimit limit{options.max_length, options.max_length_ratio, options.max_length_extra};
+  Batch batch(model, sentences, token_limits(model, sentences, limit, "greedy"));
   for (int64_t t = 0; batch.going_on(); ++t) batch.step(t);
   return std::move(batch).results();
 }

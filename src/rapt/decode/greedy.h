@@ -13,6 +13,9 @@ struct GreedyOptions {
   // The most target tokens of a sentence, the end token not counted; 0: what the model's positions
   // allow. A sentence that reaches it stops there.
   int64_t max_length = 0;
+  // Bounds by the source's length, as LengthLimit has them; a ratio of 0 sets none.
+  double max_length_ratio = 0;
+  int64_t max_length_extra = 0;
 };
 
 struct Decoded {

@@ -13,6 +13,7 @@
 
 #include "rapt/decode/beam.h"
 #include "rapt/decode/greedy.h"
+#include "rapt/decode/length_limit.h"
 #include "rapt/models/encoder_decoder.h"
 #include "rapt/text/lines.h"
 #include "rapt/text/tokenizer.h"
@@ -50,7 +51,7 @@ void check_model_folder(const std::filesystem::path& folder);
 
 struct TranslateOptions {
   int64_t batch = 32;  // lines decoded together; changes no result
-  GreedyOptions greedy;
+  GreedyOptions greedy{.max_length_ratio = kLengthRatio, .max_length_extra = kLengthExtra};
   std::optional<BeamOptions> beam = {};  // beam search rather than greedy
 };
 

@@ -32,7 +32,6 @@ std::vector<std::string> translate(const decode::Translator& translator,
     return corpus.sources.length(a) < corpus.sources.length(b);
   });
   std::vector<std::string> all(order.size());
-  const int64_t positions = translator.model->config().max_len;
   for (size_t begin = 0; begin < order.size(); begin += kTogether) {
     const size_t end = std::min(order.size(), begin + kTogether);
     std::vector<std::vector<int32_t>> sources;
@@ -41,9 +40,9 @@ std::vector<std::string> translate(const decode::Translator& translator,
       sources.emplace_back(source.begin(), source.end());
     }
     // A model that has not learnt to stop yet does not get to the end of its positions.
-    const int64_t bound = 2 * static_cast<int64_t>(sources.back().size()) + 20;
-    const auto results =
-        decode::greedy(*translator.model, sources, {.max_length = std::min(bound, positions)});
+    const auto results = decode::greedy(
+        *translator.model, sources,
+        {.max_length_ratio = decode::kLengthRatio, .max_length_extra = decode::kLengthExtra});
     for (size_t i = begin; i < end; ++i)
       all[static_cast<size_t>(order[i])] = translator.target.decode(results[i - begin].ids);
   }
