@@ -11,6 +11,7 @@
 #include "rapt/data/pairs.h"
 #include "rapt/decode/beam.h"
 #include "rapt/decode/greedy.h"
+#include "rapt/decode/length_limit.h"
 #include "rapt/decode/translator.h"
 #include "rapt/models/checkpoint.h"
 #include "rapt/models/encoder_decoder.h"
