@@ -9,6 +9,7 @@
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "rapt/base/check.h"
+#include "rapt/decode/greedy.h"
 #include "rapt/decode/translator.h"
 #include "rapt/optim/optimizer.h"
 #include "rapt/show/heat_map.h"

@@ -1,9 +1,7 @@
 // rapt translate: one line out for each line in.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
@@ -11,7 +9,7 @@
 #include "cli/output.h"
 #include "cli/program.h"
 #include "rapt/base/check.h"
-#include "rapt/decode/translator.h"
+#include "rapt/decode/translate.h"
 #include "rapt/show/heat_map.h"
 
 namespace rapt::cli {
@@ -108,8 +106,9 @@ int translate(Options options, const Globals& globals) {
     options.translate.beam = options.beam;
   }
   const decode::Translator translator = decode::load_translator(options.folder);
-  text::LineReader reader(std::cin, "stdin", line_options(options.invalid_utf8));
-  if (isatty(STDIN_FILENO) == 1) options.translate.batch = 1;  // whoever types wants an answer
+  StandardInput input;
+  text::LineReader reader(input.stream(), "stdin", line_options(options.invalid_utf8));
+  options.translate.ready = [&] { return input.ready(); };
   Pictures pictures(translator, options.attention);
   int64_t refused = 0, cut = 0;
   decode::translate_lines(
@@ -123,7 +122,6 @@ int translate(Options options, const Globals& globals) {
         flush_results();
         if (!options.attention.empty()) pictures.add(translation);
       });
-  check_stdin(reader);
   pictures.finish();
   if (reader.replaced() > 0)
     say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", reader.replaced()),
@@ -186,9 +184,10 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
       ->check(whole(0, decode::kMostLengthExtra))
       ->capture_default_str();
   verb->add_option("--batch", options->translate.batch,
-                   "Lines to translate at once; changes no result")
+                   "Lines to translate at once, of those that lie ready sorted by length; changes "
+                   "no result")
       ->type_name("N")
-      ->check(whole(1, int64_t{1} << 20))
+      ->check(whole(1, decode::kMostLinesOfBatch))
       ->capture_default_str();
   verb->add_option("--attention", options->attention,
                    "Draw the last layer's cross-attention of each line: a .png or .svg, with the "

@@ -12,6 +12,7 @@
 #include "rapt/decode/beam.h"
 #include "rapt/decode/greedy.h"
 #include "rapt/decode/length_limit.h"
+#include "rapt/decode/translate.h"
 #include "rapt/decode/translator.h"
 #include "rapt/models/checkpoint.h"
 #include "rapt/models/encoder_decoder.h"

@@ -1,5 +1,6 @@
 """rapt translate: one line out for each line in, whatever comes in."""
 
+import os
 import subprocess
 import unittest
 
@@ -180,15 +181,48 @@ class Translate(TestCase):
             with self.subTest(flags):
                 self.assert_fails(self.translate("a\n", *flags), 2, *words)
 
-    def test_lines_come_out_while_input_is_still_open(self):
-        running = subprocess.Popen([PROGRAM, "translate", self.trained, "--batch", "1"], stdin=subprocess.PIPE,
+    def streaming(self, *flags):
+        running = subprocess.Popen([PROGRAM, "translate", self.trained, *map(str, flags)], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, env=CLEAN)
-        for _ in range(3):
-            running.stdin.write(b"a b\n")
-            running.stdin.flush()
-            self.assertTrue(running.stdout.readline().endswith(b"\n"))
-        running.communicate()
-        self.assertEqual(running.returncode, 0)
+        self.addCleanup(running.stdout.close)
+        return running
+
+    def test_each_answer_comes_before_the_next_line_is_written(self):
+        for flags in ((), ("--beam", 3), ("--batch", 64, "--scores")):
+            lines = ["a b", "", "c c c b", "unknown words", "b"]
+            answers = []
+            with self.streaming(*flags) as running:
+                for line in lines:
+                    running.stdin.write(line.encode() + b"\n")
+                    running.stdin.flush()
+                    answers.append(running.stdout.readline().decode().removesuffix("\n"))
+                running.stdin.close()
+                self.assertEqual(running.stdout.read(), b"")
+            self.assertEqual(running.returncode, 0)
+            self.assertEqual(answers, self.translate("\n".join(lines), *flags).lines)
+
+    def test_what_is_written_piece_by_piece_is_read_as_lines(self):
+        with self.streaming() as running:
+            answers = []
+            for piece, ended in ((b"a ", 0), (b"b\nc", 1), (b"\nb c\n", 2), (b"c", 0)):
+                running.stdin.write(piece)
+                running.stdin.flush()
+                answers += [running.stdout.readline() for _ in range(ended)]
+            running.stdin.close()
+            answers += running.stdout.readlines()
+        self.assertEqual(b"".join(answers), self.translate("a b\nc\nb c\nc").bytes)
+
+    def test_more_lines_than_are_read_at_once_keep_their_order(self):
+        lines = [" ".join("abc"[(i + k) % 3] for k in range(i % 11)) for i in range(20_000)]  # over 64 KiB
+        answers = dict(zip(lines, self.translate("\n".join(lines[:33])).lines))
+        self.assertEqual(self.translate("\n".join(lines) + "\n").lines, [answers[line] for line in lines])
+
+    def test_a_standard_input_that_cannot_be_read_is_an_error(self):
+        folder = os.open("/", os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        done = subprocess.run([PROGRAM, "translate", self.trained], stdin=folder, capture_output=True, env=CLEAN)
+        self.assertEqual(done.returncode, 5)
+        self.assertIn(b"stdin: reading fails after line 0", done.stderr)
 
 
 class Attention(TestCase):

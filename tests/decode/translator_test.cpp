@@ -1,12 +1,11 @@
 #include "rapt/decode/translator.h"
 
 #include <cerrno>
-#include <sstream>
 #include <tuple>
 
 #include "rapt/text/train_subwords.h"
 #include "tests/base/files.h"
-#include "tests/testing/translators.h"
+#include "tests/decode/lines.h"
 
 namespace rapt::decode {
 namespace {
@@ -14,32 +13,10 @@ namespace {
 using namespace testing;
 namespace fs = std::filesystem;
 
-Translator make_translator(uint64_t seed) {
-  Translator t;
-  models::EncoderDecoderConfig config = small_config("rapt");
-  config.unk_id = 3;
-  t.model = std::make_unique<models::EncoderDecoder>(make_model(config, DType::f32, seed));
-  t.source = text::Vocabulary({"<pad>", "<s>", "</s>", "<unk>", "a", "b", "c", "d", "e"},
-                              {.pad = 0, .unk = 3});
-  t.target = text::Vocabulary({"<pad>", "<s>", "</s>", "<unk>", "x", "y", "z"},
-                              {.pad = 0, .start = 1, .end = 2, .unk = 3});
-  return t;
-}
-
 std::map<std::string, std::string> files_of(const fs::path& folder) {
   std::map<std::string, std::string> files;
   for (const std::string& name : names_in(folder)) files[name] = text_of(folder / name);
   return files;
-}
-
-std::vector<Translation> translations(const Translator& t, const std::string& text,
-                                      const TranslateOptions& options = {},
-                                      const text::LineOptions& lines = {}) {
-  std::istringstream input(text);
-  text::LineReader reader(input, "in", lines);
-  std::vector<Translation> all;
-  translate_lines(t, reader, options, [&](const Translation& line) { all.push_back(line); });
-  return all;
 }
 
 TEST(Translator, ComesBackFromItsFolder) {
@@ -117,76 +94,6 @@ TEST(Translator, AVocabularyOverTheModelsEmbeddingsIsRefused) {
             std::string::npos);
   fs::remove(model / kTargetVocabulary);
   EXPECT_NE(error_of([&] { load_translator(model); }).find("no vocabulary"), std::string::npos);
-}
-
-TEST(TranslateLines, R36_EveryLineGivesOneAndBlankOnesNothing) {
-  const Translator t = make_translator(1);
-  EXPECT_TRUE(translations(t, "").empty());
-  for (const char* text : {"\n", "   \n", "\t", " \r\n"}) {
-    const auto lines = translations(t, text);
-    ASSERT_EQ(lines.size(), 1u);
-    EXPECT_EQ(lines[0].text + lines[0].refused, "");
-  }
-  const auto lines = translations(t, "a\n\nb");
-  ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(lines[1].text, "");
-  EXPECT_EQ(lines[0].text, translations(t, "a")[0].text);
-  EXPECT_EQ(lines[2].text, translations(t, "b")[0].text);
-  EXPECT_EQ(lines[2].line, 3);
-}
-
-TEST(TranslateLines, R37_RefusedLinesAreNamedAndTheOthersGoOn) {
-  const Translator t = make_translator(1);
-  std::string longer = "a";
-  for (int i = 0; i < 12; ++i) longer += " a";  // the model takes 12
-  const text::LineOptions short_lines{.limits = {.line_bytes = 40}};
-  const auto lines =
-      translations(t, "a\n" + longer + "\nb\n\xFF\n" + std::string(50, 'c') + "\na\n",
-                   {.batch = 2, .greedy = {}}, short_lines);
-  ASSERT_EQ(lines.size(), 6u);
-  EXPECT_NE(lines[1].refused.find("in:2: the line has 13 words, the model takes 12"),
-            std::string::npos);
-  EXPECT_NE(lines[3].refused.find("in:4: invalid UTF-8"), std::string::npos);
-  EXPECT_NE(lines[4].refused.find("in:5: the line is longer than 40 bytes"), std::string::npos);
-  for (const size_t i : {1u, 3u, 4u}) EXPECT_EQ(lines[i].text, "");
-  for (const size_t i : {0u, 2u, 5u}) EXPECT_EQ(lines[i].refused, "");
-  EXPECT_EQ(lines[5].text, lines[0].text);
-  EXPECT_EQ(lines[5].line, 6);
-}
-
-TEST(TranslateLines, WhatWasReadBeforeReadingFailsIsTranslated) {
-  struct Failing : std::streambuf {
-    std::string text = "a\nb\n";
-    bool given = false;
-    int_type underflow() override {
-      if (given) throw std::runtime_error("gone");
-      given = true;
-      setg(text.data(), text.data(), text.data() + text.size());
-      return traits_type::to_int_type(text[0]);
-    }
-  } source;
-  std::istream input(&source);
-  text::LineReader reader(input, "in");
-  const Translator t = make_translator(1);
-  int64_t lines = 0;
-  const std::string message =
-      error_of([&] { translate_lines(t, reader, {}, [&](const Translation&) { ++lines; }); });
-  EXPECT_EQ(message, "in: reading fails after line 2");
-  EXPECT_EQ(lines, 2);
-}
-
-TEST(TranslateLines, R31_TheBatchChangesNothing) {
-  const Translator t = make_translator(3);
-  const std::string text = "a b c d e\n\ne\nb b b b b b b b b b b b\nq a\nc d\ne d c b a\n";
-  const auto alone = translations(t, text, {.batch = 1, .greedy = {}});
-  for (const int64_t batch : {2, 3, 7, 100}) {
-    const auto lines = translations(t, text, {.batch = batch, .greedy = {}});
-    ASSERT_EQ(lines.size(), alone.size());
-    for (size_t i = 0; i < lines.size(); ++i) {
-      EXPECT_EQ(lines[i].text, alone[i].text);
-      EXPECT_EQ(lines[i].decoded.score, alone[i].decoded.score);  // bits
-    }
-  }
 }
 
 TEST(AttentionsOf, HaveARowForEachTokenThatTheDecoderReads) {

@@ -61,64 +61,6 @@ void check_place(const fs::path& folder) {
                                         : "not a folder");
 }
 
-// The ids of the next line, or why it is refused; nothing after the last line.
-std::optional<Translation> next_line(const Translator& translator, text::LineReader& lines) {
-  const int64_t before = lines.number();
-  Translation result;
-  try {
-    const auto line = lines.next();
-    if (!line) return std::nullopt;
-    result.line = lines.number();
-    const std::string where = fmt::format("{}:{}", lines.name(), result.line);
-    result.source = translator.source.encode(*line, where);
-    const auto words = static_cast<int64_t>(result.source.size());
-    const int64_t max_len = translator.model->config().max_len;
-    if (words > max_len) {
-      fail(ErrorKind::data, "{}: the line has {} {}, the model takes {} (its max_len)", where,
-           words, translator.source.unit(), max_len);
-    }
-  } catch (const Error& error) {
-    // Only a line that was read can be passed over.
-    if (error.kind() != ErrorKind::data || lines.number() == before) throw;
-    result = {};
-    result.line = lines.number();
-    result.refused = error.what();
-  }
-  return result;
-}
-
-void take_alternatives(const Translator& translator, std::vector<Hypothesis> hypotheses,
-                       Translation& line) {
-  for (Hypothesis& h : hypotheses) {
-    std::string text = translator.target.decode(h.ids);
-    line.n_best.push_back({std::move(h), std::move(text)});
-  }
-  const Hypothesis& best = line.n_best.front().hypothesis;
-  line.decoded = {.ids = best.ids, .score = best.log_probability, .ended = best.ended};
-  line.text = line.n_best.front().text;
-}
-
-void translate_batch(const Translator& translator, const TranslateOptions& options,
-                     std::vector<Translation>& batch,
-                     const std::function<void(const Translation&)>& each) {
-  std::vector<std::vector<int32_t>> sentences;
-  sentences.reserve(batch.size());
-  for (const Translation& line : batch) sentences.push_back(line.source);
-  if (options.beam) {
-    auto results = beam_search(*translator.model, sentences, *options.beam);
-    for (size_t i = 0; i < batch.size(); ++i)
-      take_alternatives(translator, std::move(results[i]), batch[i]);
-  } else {
-    std::vector<Decoded> results = greedy(*translator.model, sentences, options.greedy);
-    for (size_t i = 0; i < batch.size(); ++i) {
-      batch[i].decoded = std::move(results[i]);
-      batch[i].text = translator.target.decode(batch[i].decoded.ids);
-    }
-  }
-  for (const Translation& line : batch) each(line);
-  batch.clear();
-}
-
 // A source vocabulary that was built beside a target has entries for start and end as well: at the
 // target's ids, spelt as the target spells them. They are no words of a text.
 text::Vocabulary with_start_and_end(const text::Vocabulary& source,
@@ -202,29 +144,6 @@ void check_model_folder(const fs::path& folder) {
     }
   }
   if (problem) fail(ErrorKind::failure, "cannot read {}: {}", folder.string(), problem.message());
-}
-
-void translate_lines(const Translator& translator, text::LineReader& lines,
-                     const TranslateOptions& options,
-                     const std::function<void(const Translation&)>& each) {
-  RAPT_CHECK(options.batch > 0, "translate: expected a batch of at least 1 line, got {}",
-             options.batch);
-  std::vector<Translation> batch;
-  const auto translate = [&] {
-    if (!batch.empty()) translate_batch(translator, options, batch, each);
-  };
-  for (;;) {
-    std::optional<Translation> line;
-    try {
-      line = next_line(translator, lines);
-    } catch (const Error&) {  // reading fails: what was read before is not lost
-      translate();
-      throw;
-    }
-    if (!line) return translate();
-    batch.push_back(std::move(*line));
-    if (static_cast<int64_t>(batch.size()) == options.batch) translate();
-  }
 }
 
 std::vector<int32_t> decoder_input(const Translator& translator,

@@ -5,17 +5,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "rapt/decode/beam.h"
-#include "rapt/decode/greedy.h"
-#include "rapt/decode/length_limit.h"
 #include "rapt/models/encoder_decoder.h"
-#include "rapt/text/lines.h"
 #include "rapt/text/tokenizer.h"
 
 namespace rapt::decode {
@@ -48,35 +42,6 @@ void write_translator(const Translator& translator, const std::filesystem::path&
 // be lost with the old folder. Throws Error (failure) where the folder above it cannot be written
 // to.
 void check_model_folder(const std::filesystem::path& folder);
-
-struct TranslateOptions {
-  int64_t batch = 32;  // lines decoded together; changes no result
-  GreedyOptions greedy{.max_length_ratio = kLengthRatio, .max_length_extra = kLengthExtra};
-  std::optional<BeamOptions> beam = {};  // beam search rather than greedy
-};
-
-struct Alternative {
-  Hypothesis hypothesis;
-  std::string text;
-};
-
-// What became of a line.
-struct Translation {
-  int64_t line = 0;                 // its number, from 1
-  std::vector<int32_t> source;      // its tokens
-  Decoded decoded;                  // by beam search the best hypothesis, without margin
-  std::string text;                 // what `decoded` says
-  std::vector<Alternative> n_best;  // of beam search, the best first; one is `decoded`
-  std::string refused;              // why it was not translated; everything else is empty then
-};
-
-// Translates what is left of `lines` and calls `each` once a line, in order. A blank line gives an
-// empty translation. A line that cannot be translated is refused and the others go on: text that is
-// not UTF-8, too long a line, a word that the vocabulary lacks without <unk>, more words than the
-// model has positions. Throws Error where reading fails, and what `each` throws.
-void translate_lines(const Translator& translator, text::LineReader& lines,
-                     const TranslateOptions& options,
-                     const std::function<void(const Translation&)>& each);
 
 // What the decoder reads while it writes `target`: the start token and its words, as many as the
 // model has positions.

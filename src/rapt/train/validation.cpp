@@ -7,6 +7,8 @@
 
 #include "rapt/base/check.h"
 #include "rapt/base/names.h"
+#include "rapt/decode/greedy.h"
+#include "rapt/decode/length_limit.h"
 #include "rapt/eval/bleu.h"
 #include "rapt/eval/chrf.h"
 #include "rapt/train/seq2seq.h"
