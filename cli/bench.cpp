@@ -8,11 +8,11 @@
 #include "cli/program.h"
 #include "rapt/base/check.h"
 #include "rapt/base/cpu.h"
+#include "rapt/base/nearest.h"
 #include "rapt/measure/decoding.h"
 #include "rapt/measure/machine.h"
 #include "rapt/measure/sdpa.h"
 #include "rapt/measure/training.h"
-#include "rapt/models/json.h"
 
 namespace rapt::cli {
 namespace {
@@ -158,8 +158,7 @@ std::vector<std::string> cases() {
 void check_case(const std::string& name) {
   const std::vector<std::string> all = cases();
   if (std::find(all.begin(), all.end(), name) != all.end()) return;
-  const std::string near =
-      models::nearest(name, std::vector<std::string_view>(all.begin(), all.end()));
+  const std::string near = nearest(name, std::vector<std::string_view>(all.begin(), all.end()));
   fail(ErrorKind::usage, "bench: expected one of {}, got \"{}\"{}", fmt::join(all, ", "), name,
        near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "rapt/base/check.h"
-#include "rapt/models/json.h"
+#include "rapt/base/nearest.h"
 
 namespace rapt::cli {
 namespace {
@@ -98,7 +98,7 @@ std::string unknown(const CLI::App& verb, const std::string& argument) {
     return fmt::format("{}; did you mean --{}?", line, name);
   std::erase_if(known, [&](const std::string& k) { return k.starts_with("-") != is_flag; });
   const std::vector<std::string_view> views(known.begin(), known.end());
-  const std::string near = models::nearest(name, views);
+  const std::string near = nearest(name, views);
   return near.empty() ? line : fmt::format("{}; did you mean {}?", line, near);
 }
 
@@ -155,6 +155,14 @@ CLI::Validator fraction() {
 CLI::Validator between(double low, double high) {
   return number(fmt::format("a number from {} to {}", low, high),
                 [low, high](double x) { return x >= low && x <= high; });
+}
+
+CLI::Validator two_columns() {
+  const auto is_digit = [](char c) { return c >= '1' && c <= '9'; };
+  return check([=](std::string& text) {
+    const bool fits = text.size() == 3 && is_digit(text[0]) && text[1] == ',' && is_digit(text[2]);
+    return fits ? std::string() : expected("two numbers from 1 to 9 such as 2,1", text);
+  });
 }
 
 CLI::Validator exponent() { return between(-10, 10); }

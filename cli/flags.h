@@ -17,7 +17,8 @@ CLI::Validator number_above_zero();
 CLI::Validator number_from_zero();
 CLI::Validator fraction();  // a number in [0, 1)
 CLI::Validator between(double low, double high);
-CLI::Validator exponent();  // a number from -10 to 10
+CLI::Validator exponent();     // a number from -10 to 10
+CLI::Validator two_columns();  // such as 2,1
 CLI::Validator one_of(std::vector<std::string> values);
 CLI::Validator yes_or_no();  // of a flag without a value, for its variable in the environment
 CLI::Validator size_text();  // what parse_size takes

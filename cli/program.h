@@ -30,6 +30,7 @@ using Action = std::function<int()>;
 void add_demo(CLI::App& app, Globals& globals, Action& action);
 void add_train(CLI::App& app, Globals& globals, Action& action);
 void add_translate(CLI::App& app, Globals& globals, Action& action);
+void add_config(CLI::App& app, Globals& globals, Action& action);
 void add_plot(CLI::App& app, Globals& globals, Action& action);
 void add_evaluate(CLI::App& app, Globals& globals, Action& action);
 void add_tokenize(CLI::App& app, Globals& globals, Action& action);

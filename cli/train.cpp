@@ -1,6 +1,7 @@
 // rapt train: a translator from two aligned text files.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -10,13 +11,17 @@
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/progress.h"
-#include "cli/train_options.h"
+#include "cli/train_settings.h"
 #include "rapt/base/check.h"
 
 namespace rapt::cli {
 namespace {
 
 using Options = TrainOptions;
+
+const std::string kAboutSettings =
+    "# What this model was trained with, and who said it. Another one like it:\n"
+    "#   rapt train train.yaml --out DIR\n";
 
 // The text is read twice, for its words and for its sentences.
 void require_files(const data::PairFiles& files) {
@@ -189,46 +194,64 @@ void summarize(const train::RunResult& result, int64_t from, const Options& opti
   if (!result.ended) say(globals, "go on with: rapt train --resume " + options.out);
 }
 
-// The options of the run that --resume names, and where it stands; nothing where there is none yet.
-std::optional<train::OpenRun> find_run(Options& options, const CLI::App& verb,
-                                       const Globals& globals) {
-  const bool named = !options.resume.empty() && !options.resume.front().empty();
-  if (named && !options.out.empty() && options.out != options.resume.front())
-    fail(ErrorKind::usage, "--resume: expected the folder of --out, {}, or none, got {}",
-         options.out, options.resume.front());
-  const std::string folder = named ? options.resume.front() : options.out;
-  auto begun =
-      train::open_run(folder, [&](const std::string& line) { log(globals, Level::warning, line); });
-  if (!begun) {
-    if (options.out.empty() || (options.files.source.empty() && options.files.pairs.empty()))
-      fail(ErrorKind::model, "--resume: {} holds no run to go on with", folder);
-    say(globals, "no checkpoint yet: beginning at the start");
-    return begun;
+// Without text or a folder there is nothing to do.
+void expect_enough(const Options& options, bool has_folder) {
+  std::vector<std::string> missing;
+  if (options.files.pairs.empty() && options.files.source.empty())
+    missing.push_back("--source FILE");
+  if (options.files.pairs.empty() && options.files.target.empty())
+    missing.push_back("--target FILE");
+  if (!has_folder) missing.push_back("--out DIR (the folder of the run and of its model)");
+  if (missing.empty()) return;
+  std::string all = missing.front();
+  for (size_t i = 1; i < missing.size(); ++i)
+    all += (i + 1 < missing.size() ? ", " : " and ") + missing[i];
+  fail(ErrorKind::usage, "train: expected {}; see rapt train --help", all);
+}
+
+// A file's settings are a configuration, whatever is wrong with them.
+void settle(Options& options, const config::Settings& settings) {
+  const bool is_from_file = std::any_of(settings.begin(), settings.end(), [](const auto& entry) {
+    return entry.second.origin == config::Origin::file;
+  });
+  try {
+    settle(options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage || !is_from_file) throw;
+    throw Error(error.what(), ErrorKind::config);
   }
-  options = with_stored_flags(begun->state.arguments, verb);
-  options.out = folder;
-  say(globals, fmt::format("going on from step {}", begun->state.place.step),
-      {{"step", begun->state.place.step}});
-  return begun;
 }
 
-uint64_t seed_of(const std::optional<train::OpenRun>& begun, const CLI::App& verb,
-                 const Globals& globals) {
-  const bool given = verb.get_parent()->get_option("--seed")->count() > 0;
-  if (!begun || given || !begun->state.settings.contains("seed")) return globals.seed;
-  return std::stoull(begun->state.settings.at("seed"));
-}
-
-int train(Options options, const CLI::App& verb, const Globals& globals) {
+int train(const Options& given, const CLI::App& verb, const Globals& globals) {
   const bool resumes = verb.get_option("--resume")->count() > 0;
+  const std::string folder = run_folder(given);
+  const config::Schema schema = train_schema(verb);
   std::optional<train::OpenRun> begun;
-  if (resumes) begun = find_run(options, verb, globals);
-  if (!begun && !options.preset.empty()) options = with_stored_flags("{}", verb);
-  settle(options, seed_of(begun, verb, globals));
+  std::vector<config::Setting> stored;
+  if (resumes) {
+    begun = train::open_run(folder,
+                            [&](const std::string& line) { log(globals, Level::warning, line); });
+    if (begun) stored = stored_settings(begun->state, schema);
+  }
+  const config::Settings settings = expect_sound(gather(verb, given, stored));
+  Options options = options_of(settings);
+  options.out = folder;
+  const bool has_text = !options.files.source.empty() || !options.files.pairs.empty();
+  if (resumes && !begun && (given.out.empty() || !has_text))
+    fail(ErrorKind::model, "--resume: {} holds no run to go on with", folder);
+  expect_enough(options, resumes || verb.get_option("--out")->count() > 0);
+  settle(options, settings);
+  if (begun) {
+    say(globals, fmt::format("going on from step {}", begun->state.place.step),
+        {{"step", begun->state.place.step}});
+  } else if (resumes) {
+    say(globals, "no checkpoint yet: beginning at the start");
+  }
   decode::check_model_folder(options.out);
-  if (!begun && !options.restart) train::expect_no_open_run(options.out);
+  if (!begun && !given.restart) train::expect_no_open_run(options.out);
+  options.run.settings = kAboutSettings + to_yaml(schema, settings);
   Job job = prepare(options, begun, globals);
-  if (!begun) job.state.arguments = given_flags(verb);
+  job.state.arguments = arguments_of(settings, schema);
   const int64_t parameters = nn::count_parameters(*job.translator.model);
   const int64_t tokens = options.recipe.fit.batches.tokens;
   say(globals, fmt::format("{} parameters, batches of at most {} tokens", parameters, tokens),
@@ -246,13 +269,18 @@ void add_train(CLI::App& app, Globals& globals, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
       "train", "Train a translator from two aligned text files, words or subwords as tokens");
+  add_config_arguments(*verb, *options);
   add_train_flags(*verb, *options);
   verb->footer(
-      "The defaults are the preset small. Words are what stands between spaces and tabs.\n"
+      "The defaults are the preset small. A variable stands for each setting: RAPT_DROPOUT for "
+      "--dropout. Later ones win: built in, preset, files, environment, flags; rapt config dump "
+      "shows them all, with who said them.\n"
+      "Words are what stands between spaces and tabs.\n"
       "Text packed by gzip is read unpacked.\n"
       "SIGINT and SIGTERM stop after the step; the model as it is then is written, and --resume "
       "goes on from there.\n"
       "Examples:\n  rapt train --source train.en --target train.de --out model --epochs 20\n"
+      "  rapt train multi30k.yaml --set dropout=0.2 --out model\n"
       "  rapt train --resume model");
   verb->callback([options, verb, &globals, &action] {
     action = [options, verb, &globals] { return train(*options, *verb, globals); };

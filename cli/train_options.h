@@ -5,16 +5,19 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "rapt/base/error.h"
 #include "rapt/train/run.h"
 
 namespace rapt::cli {
 
 struct TrainOptions {
   data::PairFiles files;
+  std::vector<std::string> configs;  // YAML files, the later ones win
+  std::vector<std::string> sets;     // "key=value"
+
   std::string out, columns = "1,2";
   int64_t subwords = 0;  // pieces of a joint model learnt from the text; 0: words
   std::string source_tokenizer, target_tokenizer;
@@ -32,26 +35,26 @@ struct TrainOptions {
   double minutes = 0;
   double learning_rate = 0, noam_factor = 0;  // 0: not given
 
+  uint64_t seed = 0;
+
   train::RunOptions run;
   std::string preset;               // empty: small
   std::vector<std::string> resume;  // a folder; empty: that of --out
   bool restart = false;
 };
 
-// Every flag of the verb.
+// Every flag that is a setting, and those of one call: --out, --resume, --restart.
 void add_train_flags(CLI::App& verb, TrainOptions& options);
 
-// Checks flags against each other and settles what they mean together: the recipe, the run and the
-// files. Throws Error (usage), and (config) as Recipe::check does.
-void settle(TrainOptions& options, uint64_t seed);
+// The files and --set, by which settings are said without their flags.
+void add_config_arguments(CLI::App& verb, TrainOptions& options);
 
-// The flags that were given and decide what the run is, as a JSON object of name -> value; paths
-// are made absolute.
-std::string given_flags(const CLI::App& verb);
+// Checks settings against each other and settles what they mean together: the recipe, the run and
+// the files. Throws Error, (usage) and (config).
+void settle(TrainOptions& options);
 
-// `given` beside those of `stored` and of the preset that they name, the given ones winning over
-// the stored and these over the preset's, read into fresh options. Throws Error (model) where
-// `stored` is no such object.
-TrainOptions with_stored_flags(const std::string& stored, const CLI::App& given);
+// All that settle() has against the options, not only the first, but for what more settings beside
+// them could mend.
+std::vector<Error> contradictions(TrainOptions options);
 
 }  // namespace rapt::cli

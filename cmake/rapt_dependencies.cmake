@@ -5,6 +5,7 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(PNG REQUIRED)
 find_package(Freetype REQUIRED)
+find_package(yaml-cpp REQUIRED)
 
 # oneDNN and libgomp are linked by name. oneDNN's own package file wants OpenCL's development files,
 # which nothing here uses. libgomp is there for omp_set_num_threads alone, since Debian's oneDNN is

@@ -74,6 +74,7 @@ LIBRARIES = {
     "utf8proc.h": {"text"},
     "zlib.h": {"text"},
     "sentencepiece_": {"text"},
+    "yaml-cpp/": {"config"},
     "png.h": {"show", "data"},
     "ft2build.h": {"show"},
     "freetype/": {"show"},

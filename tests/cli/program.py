@@ -93,7 +93,7 @@ class TestCase(unittest.TestCase):
 def snapshot(folder):
     """The files of a folder with what they hold; of a run's folder, those of its model."""
     return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()
-            if path.name not in ("checkpoints", "metrics.jsonl")}
+            if path.name not in ("checkpoints", "metrics.jsonl", "train.yaml")}
 
 
 def edit_config(model, **changes):

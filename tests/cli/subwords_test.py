@@ -18,7 +18,7 @@ class Subwords(TestCase):
 
     def names(self, out="model"):
         """What the folder has beside the run's own files."""
-        return {path.name for path in (self.folder / out).iterdir()} - {"checkpoints", "metrics.jsonl"}
+        return {path.name for path in (self.folder / out).iterdir()} - {"checkpoints", "metrics.jsonl", "train.yaml"}
 
     def assert_translates(self, out="model"):
         result = rapt("translate", self.folder / out, "--max-length", "20", stdin="der alte Hund\n\nder \u4eca <s>\n")

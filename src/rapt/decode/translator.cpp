@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFiles[] = {models::kConfigFile, models::kWeightsFile, kSourceVocabulary,
                                        kTargetVocabulary,   kSourceSubwords,      kTargetSubwords,
-                                       kJointSubwords,      "metrics.jsonl",      "checkpoints"};
+                                       kJointSubwords,      "metrics.jsonl",      "train.yaml",
+                                       "checkpoints"};
 
 // A tokenizer may have fewer tokens than the model has embeddings, never more.
 template <class Tokens>

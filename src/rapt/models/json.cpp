@@ -8,6 +8,7 @@
 
 #include "rapt/base/check.h"
 #include "rapt/base/file.h"
+#include "rapt/base/nearest.h"
 
 namespace rapt::models {
 
@@ -196,41 +197,6 @@ void JsonObject::allow_only(std::span<const std::string_view> known) const {
     fail(state_->kind, "{}: unknown key {}{}", state_->name, shown(json(key)),
          close.empty() ? "; known are " + listed(known) : fmt::format("; did you mean {}?", close));
   }
-}
-
-namespace {
-
-// Edits from a to b, with swaps of neighbours (optimal string alignment).
-size_t edits(std::string_view a, std::string_view b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t change = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return d[a.size()][b.size()];
-}
-
-}  // namespace
-
-std::string nearest(std::string_view word, std::span<const std::string_view> known) {
-  if (word.size() > 256) return "";
-  std::string_view best;
-  size_t fewest = std::max<size_t>(1, word.size() / 3) + 1;
-  for (const std::string_view candidate : known) {
-    const size_t count = edits(word, candidate);
-    if (count < fewest) {
-      fewest = count;
-      best = candidate;
-    }
-  }
-  return std::string(best);
 }
 
 }  // namespace rapt::models

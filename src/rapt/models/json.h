@@ -82,8 +82,4 @@ class JsonObject {
   std::shared_ptr<const State> state_;
 };
 
-// The entry of `known` with the fewest edits (insertions, deletions, changes, swaps of neighbours)
-// from `word`; empty where none has at most a third of the word's letters, but at least one.
-std::string nearest(std::string_view word, std::span<const std::string_view> known);
-
 }  // namespace rapt::models

@@ -7,6 +7,7 @@
 #include "rapt/base/check.h"
 #include "rapt/base/file.h"
 #include "rapt/base/limits.h"
+#include "rapt/base/nearest.h"
 #include "rapt/models/checkpoint.h"
 #include "rapt/models/json.h"
 #include "rapt/models/safetensors.h"

@@ -285,6 +285,7 @@ class Run {
     write_folder(options_.folder, [&](const fs::path& temporary) {
       decode::write_translator(translator_, temporary);
       link_or_copy(options_.folder / kMetricsFile, temporary / kMetricsFile);
+      if (!options_.settings.empty()) write_file(temporary / kSettingsFile, options_.settings);
       const fs::path inside = temporary / Checkpoints::kFolder;
       fs::create_directory(inside);
       for (const auto& [step, is_regular] : saved_) {

@@ -19,6 +19,8 @@
 
 namespace rapt::train {
 
+inline constexpr const char* kSettingsFile = "train.yaml";
+
 struct RunOptions {
   std::filesystem::path folder{};
 
@@ -37,6 +39,8 @@ struct RunOptions {
   int64_t patience = 0;     // validations without a better one that end the run; 0: any number
 
   int64_t log_every = 10;  // steps of a line of metrics.jsonl; epochs end with one, too
+
+  std::string settings{};  // what train.yaml beside the model holds; empty: no such file
 };
 
 // What a run tells while it goes on; any may be unset.
