@@ -162,6 +162,9 @@ void add_saving_flags(CLI::App& verb, Options& options) {
       ->capture_default_str();
   add_count(verb, "--log-every", options.run.log_every, 1, "Steps of a line of metrics.jsonl")
       ->capture_default_str();
+  verb.add_flag("--tensorboard,!--no-tensorboard", options.run.tensorboard,
+                "Write metrics.jsonl's numbers as TensorBoard's event file, too (default: yes)")
+      ->default_str("true");
 }
 
 void add_text_flags(CLI::App& verb, Options& options) {

@@ -24,6 +24,9 @@ CLEAN = {k: v for k, v in os.environ.items()
 TINY = ["--d-model", "16", "--nhead", "2", "--dim-feedforward", "32", "--layers", "1", "--max-len", "12",
         "--warmup", "0", "--epochs", "2"]
 
+# What a run's folder has beside the model.
+RUN_FILES = {"checkpoints", "metrics.jsonl", "train.yaml", "events.out.tfevents.0.rapt"}
+
 SOURCE_TEXT = "a b c\nb c\nc a a\na\nb b a c\n"
 TARGET_TEXT = "x y z\ny z\nz x x\nx\ny y x z\n"
 
@@ -93,7 +96,7 @@ class TestCase(unittest.TestCase):
 def snapshot(folder):
     """The files of a folder with what they hold; of a run's folder, those of its model."""
     return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()
-            if path.name not in ("checkpoints", "metrics.jsonl", "train.yaml")}
+            if path.name not in RUN_FILES}
 
 
 def edit_config(model, **changes):

@@ -3,7 +3,7 @@
 import gzip
 import unittest
 
-from program import TINY, TestCase, rapt
+from program import RUN_FILES, TINY, TestCase, rapt
 
 SOURCE = "".join(f"der {a} {b}\n" for a in ("große", "kleine", "alte") for b in ("Hund", "Kater", "Vogel")) * 3
 TARGET = "".join(f"the {a} {b}\n" for a in ("big", "small", "old") for b in ("dog", "cat", "bird")) * 3
@@ -18,7 +18,7 @@ class Subwords(TestCase):
 
     def names(self, out="model"):
         """What the folder has beside the run's own files."""
-        return {path.name for path in (self.folder / out).iterdir()} - {"checkpoints", "metrics.jsonl", "train.yaml"}
+        return {path.name for path in (self.folder / out).iterdir()} - RUN_FILES
 
     def assert_translates(self, out="model"):
         result = rapt("translate", self.folder / out, "--max-length", "20", stdin="der alte Hund\n\nder \u4eca <s>\n")

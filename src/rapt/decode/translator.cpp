@@ -15,9 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFiles[] = {models::kConfigFile, models::kWeightsFile, kSourceVocabulary,
-                                       kTargetVocabulary,   kSourceSubwords,      kTargetSubwords,
-                                       kJointSubwords,      "metrics.jsonl",      "train.yaml",
+constexpr std::string_view kFiles[] = {models::kConfigFile, models::kWeightsFile,
+                                       kSourceVocabulary,   kTargetVocabulary,
+                                       kSourceSubwords,     kTargetSubwords,
+                                       kJointSubwords,      "metrics.jsonl",
+                                       "train.yaml",        "events.out.tfevents.0.rapt",
                                        "checkpoints"};
 
 // A tokenizer may have fewer tokens than the model has embeddings, never more.

@@ -1,17 +1,13 @@
 #include "rapt/train/metrics.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "rapt/base/check.h"
-#include "rapt/base/descriptor.h"
 #include "rapt/base/file.h"
+#include "rapt/train/append_file.h"
 
 namespace rapt::train {
 namespace {
@@ -45,27 +41,17 @@ double rounded(double value, double parts) { return std::round(value * parts) / 
 }  // namespace
 
 struct MetricsFile::State {
+  explicit State(const fs::path& path) : file(path) {}
+
   void write(const ordered_json& line) {
-    const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-    std::string_view left = text;
-    while (!left.empty()) {
-      if (const int code = file_fault("write", path)) fail_file("write", path, code);
-      const ssize_t count = ::write(file.number(), left.data(), left.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail_file("write", path, errno);
-      left.remove_prefix(static_cast<size_t>(count));
-    }
+    file.write(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   }
 
-  fs::path path;
-  Descriptor file;
+  AppendFile file;
 };
 
 MetricsFile::MetricsFile(const fs::path& path, int64_t step, int64_t validated)
-    : state_(std::make_unique<State>()) {
-  state_->path = path;
-  state_->file = open_file(path, O_RDWR | O_CREAT | O_APPEND, 0666);
-  if (!state_->file.is_open()) fail_file("write", path, errno);
+    : state_(std::make_unique<State>(path)) {
   size_t kept = 0;  // bytes: what is dropped stands at the end
   bool all = step > 0;
   for_each_line(path, [&](std::string_view text, const json& line) {
@@ -73,8 +59,7 @@ MetricsFile::MetricsFile(const fs::path& path, int64_t step, int64_t validated)
     all = all && line["step"].get<int64_t>() <= last;
     if (all) kept += text.size() + 1;
   });
-  if (ftruncate(state_->file.number(), static_cast<off_t>(kept)) != 0)
-    fail_file("write", path, errno);
+  state_->file.cut(kept);
 }
 
 MetricsFile::~MetricsFile() = default;
@@ -105,7 +90,7 @@ void MetricsFile::skipped(int64_t step, const std::string& why) {
   state_->write({{"step", step}, {"skipped", why}});
 }
 
-void MetricsFile::sync() { sync_file(state_->file, state_->path); }
+void MetricsFile::sync() { state_->file.sync(); }
 
 std::vector<MetricsPoint> read_metrics(const fs::path& path) {
   std::vector<MetricsPoint> points;

@@ -12,6 +12,7 @@
 #include "rapt/base/descriptor.h"
 #include "rapt/base/file.h"
 #include "rapt/models/checkpoint.h"
+#include "rapt/train/event_file.h"
 #include "rapt/train/metrics.h"
 
 namespace rapt::train {
@@ -92,8 +93,7 @@ class Run {
     } else {
       clear_run(options_.folder);
     }
-    metrics_ = std::make_unique<MetricsFile>(options_.folder / kMetricsFile, state_.place.step,
-                                             state_.best.validated);
+    open_logs();
   }
 
   RunResult train() {
@@ -145,6 +145,20 @@ class Run {
     remove_old();
   }
 
+  // Behind what they hold of the steps that were done.
+  void open_logs() {
+    const int64_t step = state_.place.step, validated = state_.best.validated;
+    metrics_ = std::make_unique<MetricsFile>(options_.folder / kMetricsFile, step, validated);
+    const fs::path events = options_.folder / kEventFile;
+    if (options_.tensorboard) {
+      event_file_ = std::make_unique<EventFile>(events, step, validated);
+    } else if (step == 0) {
+      std::error_code problem;
+      fs::remove(events, problem);
+      if (problem) fail_file("remove", events, problem.value());
+    }
+  }
+
   bool is_early() const {
     return options_.patience > 0 && state_.best.worse_since >= options_.patience;
   }
@@ -178,15 +192,17 @@ class Run {
     if (p.step % options_.log_every != 0 && !epoch_ended) return;
     if (state_.log.tokens > 0) {
       const double seconds = seconds_since(logged_at_) - aside_;
-      metrics_->trained(
-          {.step = p.step,
-           .epoch = p.epoch,
-           .loss = state_.log.loss_sum / static_cast<double>(state_.log.tokens),
-           .rate = p.rate,
-           .norm = p.norm,
-           .tokens = p.tokens,
-           .tokens_per_second = seconds > 0 ? static_cast<double>(fresh_tokens_) / seconds : 0,
-           .seconds = p.seconds});
+      const MetricsFile::Trained line{
+          .step = p.step,
+          .epoch = p.epoch,
+          .loss = state_.log.loss_sum / static_cast<double>(state_.log.tokens),
+          .rate = p.rate,
+          .norm = p.norm,
+          .tokens = p.tokens,
+          .tokens_per_second = seconds > 0 ? static_cast<double>(fresh_tokens_) / seconds : 0,
+          .seconds = p.seconds};
+      metrics_->trained(line);
+      if (event_file_) event_file_->trained(line);
     }
     state_.log = {};
     fresh_tokens_ = 0;
@@ -210,6 +226,7 @@ class Run {
       ++state_.best.worse_since;
     }
     metrics_->validated(state_.place.step, v, best);
+    if (event_file_) event_file_->validated(state_.place.step, v);
     if (events_.validated) events_.validated(state_.place.step, v, best);
     aside_ += seconds_since(start);
     return best;
@@ -221,10 +238,15 @@ class Run {
     return validate(translator_, *validation_, options_.metric, recipe_.fit.batches.tokens);
   }
 
+  void sync_logs() {
+    metrics_->sync();
+    if (event_file_) event_file_->sync();
+  }
+
   void save(bool regular) {
     const auto start = Clock::now();
     state_.regular = regular;
-    metrics_->sync();
+    sync_logs();
     checkpoints_.write(translator_, *optimizer_, average_.get(), state_);
     saved_[state_.place.step] = regular;
     remove_old();
@@ -281,10 +303,12 @@ class Run {
 
   // The folder as it shall be found, all at once.
   void commit(bool ended) {
-    metrics_->sync();
+    sync_logs();
     write_folder(options_.folder, [&](const fs::path& temporary) {
       decode::write_translator(translator_, temporary);
-      link_or_copy(options_.folder / kMetricsFile, temporary / kMetricsFile);
+      for (const char* log : {kMetricsFile, kEventFile}) {
+        if (fs::exists(options_.folder / log)) link_or_copy(options_.folder / log, temporary / log);
+      }
       if (!options_.settings.empty()) write_file(temporary / kSettingsFile, options_.settings);
       const fs::path inside = temporary / Checkpoints::kFolder;
       fs::create_directory(inside);
@@ -309,6 +333,7 @@ class Run {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::MovingAverage> average_;  // or null
   std::unique_ptr<MetricsFile> metrics_;
+  std::unique_ptr<EventFile> event_file_;  // or null
   // Since the last line of the log in this process, and what of that time was no training.
   int64_t fresh_tokens_ = 0;
   double aside_ = 0;

@@ -1,9 +1,9 @@
 // A run: training that is validated, logged, saved, and goes on after any end as if there had been
 // none.
 //
-// Its folder holds metrics.jsonl from the start, checkpoints/ (see checkpoint.h) while it goes on
-// and after it, and the model itself once it ends: the best by validation where there is one, else
-// the last; both averaged where that is asked for.
+// Its folder holds metrics.jsonl and TensorBoard's event file from the start, checkpoints/ (see
+// checkpoint.h) while it goes on and after it, and the model itself once it ends: the best by
+// validation where there is one, else the last; both averaged where that is asked for.
 #pragma once
 
 #include <filesystem>
@@ -38,7 +38,8 @@ struct RunOptions {
   int64_t valid_every = 0;  // steps; 0: at the end of every epoch
   int64_t patience = 0;     // validations without a better one that end the run; 0: any number
 
-  int64_t log_every = 10;  // steps of a line of metrics.jsonl; epochs end with one, too
+  int64_t log_every = 10;   // steps of a line of metrics.jsonl; epochs end with one, too
+  bool tensorboard = true;  // the same numbers as an event file, see event_file.h
 
   std::string settings{};  // what train.yaml beside the model holds; empty: no such file
 };
