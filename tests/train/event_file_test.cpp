@@ -18,7 +18,7 @@ std::vector<size_t> ends_of(const std::string& file) {
   std::vector<size_t> ends;
   for (size_t at = 0; at + 12 <= file.size(); ends.push_back(at)) {
     size_t length = 0;
-    for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(file[at + i]);
+    for (size_t i = 8; i-- > 0;) length = (length << 8) | static_cast<unsigned char>(file[at + i]);
     at += 12 + length + 4;
   }
   return ends;

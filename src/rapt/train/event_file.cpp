@@ -33,13 +33,13 @@ uint32_t crc32c(std::string_view bytes) {
     std::array<uint32_t, 256> table{};
     for (uint32_t i = 0; i < 256; ++i) {
       uint32_t rest = i;
-      for (int bit = 0; bit < 8; ++bit) rest = rest >> 1 ^ (rest & 1 ? 0x82f63b78 : 0);
+      for (int bit = 0; bit < 8; ++bit) rest = (rest >> 1) ^ ((rest & 1) != 0 ? 0x82f63b78 : 0);
       table[i] = rest;
     }
     return table;
   }();
   uint32_t crc = ~uint32_t{0};
-  for (const char c : bytes) crc = kTable[(crc ^ static_cast<unsigned char>(c)) & 255] ^ crc >> 8;
+  for (const char c : bytes) crc = kTable[(crc ^ static_cast<unsigned char>(c)) & 255] ^ (crc >> 8);
   return ~crc;
 }
 
@@ -48,16 +48,16 @@ uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15
 
 template <class Number>
 void put_number(std::string& out, Number number) {
-  for (size_t i = 0; i < sizeof number; ++i) out += static_cast<char>(number >> 8 * i & 255);
+  for (size_t i = 0; i < sizeof number; ++i) out += static_cast<char>((number >> (8 * i)) & 255);
 }
 
 void put_varint(std::string& out, uint64_t number) {
-  for (; number > 127; number >>= 7) out += static_cast<char>(number & 127 | 128);
+  for (; number > 127; number >>= 7) out += static_cast<char>((number & 127) | 128);
   out += static_cast<char>(number);
 }
 
 void put_field(std::string& out, uint32_t id, ProtobufField::Wire wire) {
-  put_varint(out, id << 3 | static_cast<uint32_t>(wire));
+  put_varint(out, (id << 3) | static_cast<uint32_t>(wire));
 }
 
 void put_bytes(std::string& out, uint32_t id, std::string_view bytes) {
