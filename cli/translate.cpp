@@ -1,8 +1,12 @@
 // rapt translate: one line out for each line in.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 
 #include "cli/flags.h"
 #include "cli/input.h"
@@ -15,12 +19,22 @@
 namespace rapt::cli {
 namespace {
 
+// The flags of sampling, set where they were given.
+struct Sampling {
+  bool asked = false;
+  std::optional<double> temperature, top_p, repetition_penalty;
+  std::optional<int64_t> top_k;
+};
+
 struct Options {
   std::string folder;
+  std::string prefixes;
+  std::string alignments;
   std::string attention;
   std::string invalid_utf8 = "strict";
   bool scores = false;
   decode::BeamOptions beam{.beam = 1};
+  Sampling sampling;
   decode::TranslateOptions translate;
 };
 
@@ -73,6 +87,29 @@ class Pictures {
   decode::Translation first_;
 };
 
+// The file of --alignments: a line for each line, written as soon as it is known.
+class AlignmentFile {
+ public:
+  explicit AlignmentFile(const std::string& path) : path_(path), file_(path, std::ios::binary) {
+    check();
+  }
+
+  void add(const decode::Translation& translation) {
+    file_ << decode::pharaoh(translation.alignment) << std::endl;
+    check();
+  }
+
+ private:
+  void check() const {
+    if (!file_)
+      fail(ErrorKind::failure, "--alignments: cannot write {}: {}", path_,
+           std::generic_category().message(errno));
+  }
+
+  std::string path_;
+  std::ofstream file_;
+};
+
 // What one line became. Lists of the n best have the form of Marian and Moses, which number lines
 // from 0.
 void print_translation(const decode::Translation& translation, const Options& options) {
@@ -95,33 +132,74 @@ void check(const Options& options) {
   if (options.beam.n_best > options.beam.beam)
     fail(ErrorKind::usage, "--n-best: expected at most {} (the beam), got {}; raise --beam",
          options.beam.beam, options.beam.n_best);
+  const bool searches = options.beam.beam > 1;
+  if (options.beam.coverage_penalty > 0 && !searches)
+    fail(ErrorKind::usage, "--coverage-penalty: expected --beam of at least 2, got {}",
+         options.beam.beam);
+  if (options.sampling.asked && searches)
+    fail(ErrorKind::usage, "--sample: expected --beam of 1, got {}; a draw follows one hypothesis",
+         options.beam.beam);
+  const Sampling& sampling = options.sampling;
+  for (const auto& [flag, given] :
+       {std::pair("--temperature", sampling.temperature.has_value()),
+        std::pair("--top-k", sampling.top_k.has_value()),
+        std::pair("--top-p", sampling.top_p.has_value()),
+        std::pair("--repetition-penalty", sampling.repetition_penalty.has_value())}) {
+    if (given && !sampling.asked)
+      fail(ErrorKind::usage, "{}: expected --sample beside it, since it says how to draw", flag);
+  }
 }
 
-int translate(Options options, const Globals& globals) {
-  check(options);
-  if (options.beam.beam > 1) {  // one of 1 is greedy
-    options.beam.max_length = options.translate.greedy.max_length;
-    options.beam.max_length_ratio = options.translate.greedy.max_length_ratio;
-    options.beam.max_length_extra = options.translate.greedy.max_length_extra;
-    options.translate.beam = options.beam;
+// How to decode, with the limits that all ways share.
+decode::TranslateOptions decoding(const Options& options, const Globals& globals) {
+  decode::TranslateOptions how = options.translate;
+  const decode::GreedyOptions& limits = how.greedy;
+  const auto limited = [&](auto one) {
+    one.max_length = limits.max_length;
+    one.max_length_ratio = limits.max_length_ratio;
+    one.max_length_extra = limits.max_length_extra;
+    return one;
+  };
+  if (options.beam.beam > 1) how.beam = limited(options.beam);  // one of 1 is greedy
+  if (options.sampling.asked) {
+    const decode::SampleOptions plain;
+    how.sample = limited(decode::SampleOptions{
+        .repetition_penalty =
+            options.sampling.repetition_penalty.value_or(plain.repetition_penalty),
+        .temperature = options.sampling.temperature.value_or(plain.temperature),
+        .top_k = options.sampling.top_k.value_or(plain.top_k),
+        .top_p = options.sampling.top_p.value_or(plain.top_p),
+        .seed = globals.seed});
   }
+  how.alignments = !options.alignments.empty();
+  return how;
+}
+
+int translate(const Options& options, const Globals& globals) {
+  check(options);
+  decode::TranslateOptions how = decoding(options, globals);
   const decode::Translator translator = decode::load_translator(options.folder);
   StandardInput input;
   text::LineReader reader(input.stream(), "stdin", line_options(options.invalid_utf8));
-  options.translate.ready = [&] { return input.ready(); };
+  how.ready = [&] { return input.ready(); };
+  std::optional<text::LineReader> prefixes;
+  if (!options.prefixes.empty())
+    how.prefixes = &prefixes.emplace(options.prefixes, line_options(options.invalid_utf8));
+  std::optional<AlignmentFile> alignments;
+  if (how.alignments) alignments.emplace(options.alignments);
   Pictures pictures(translator, options.attention);
   int64_t refused = 0, cut = 0;
-  decode::translate_lines(
-      translator, reader, options.translate, [&](const decode::Translation& translation) {
-        if (!translation.refused.empty()) {
-          log(globals, Level::warning, translation.refused, {{"line", translation.line}});
-          ++refused;
-        }
-        if (!translation.decoded.ended) ++cut;
-        print_translation(translation, options);
-        flush_results();
-        if (!options.attention.empty()) pictures.add(translation);
-      });
+  decode::translate_lines(translator, reader, how, [&](const decode::Translation& translation) {
+    if (!translation.refused.empty()) {
+      log(globals, Level::warning, translation.refused, {{"line", translation.line}});
+      ++refused;
+    }
+    if (!translation.decoded.ended) ++cut;
+    print_translation(translation, options);
+    flush_results();
+    if (alignments) alignments->add(translation);
+    if (!options.attention.empty()) pictures.add(translation);
+  });
   pictures.finish();
   if (reader.replaced() > 0)
     say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", reader.replaced()),
@@ -135,6 +213,109 @@ int translate(Options options, const Globals& globals) {
   return refused == 0 ? 0 : static_cast<int>(ErrorKind::data);
 }
 
+void add_search(CLI::App& verb, Options& options) {
+  verb.add_option("--beam", options.beam.beam,
+                  "Hypotheses of a line that are followed side by side; 1: the best word at each "
+                  "step (greedy)")
+      ->type_name("N")
+      ->check(whole(1, 1024))
+      ->capture_default_str();
+  verb.add_option(
+          "--n-best", options.beam.n_best,
+          "Print the N best of a line's beam as \"number ||| translation ||| score\", lines "
+          "numbered from 0")
+      ->type_name("N")
+      ->check(whole(1, 1024))
+      ->capture_default_str();
+  verb.add_option(
+          "--length-penalty", options.beam.length_penalty,
+          "Score of a beam's hypothesis: log-probability / tokens^A, the end counted; 0: the "
+          "log-probability")
+      ->type_name("A")
+      ->check(exponent())
+      ->capture_default_str();
+  verb.add_option("--coverage-penalty", options.beam.coverage_penalty,
+                  "Adds to it B times the sum over the line's tokens of log(min(attention it got, "
+                  "1)), which falls where parts are left out")
+      ->type_name("B")
+      ->check(between(0, 10))
+      ->capture_default_str();
+}
+
+void add_sampling(CLI::App& verb, Sampling& sampling) {
+  verb.add_flag(
+      "--sample", sampling.asked,
+      "Draw each token by its probability; --seed, the line's number and the step decide");
+  verb.add_option(
+          "--temperature", sampling.temperature,
+          "Of --sample: divides the logits; below 1 sharper, 0: the best token (default: 1)")
+      ->type_name("T")
+      ->check(number_from_zero());
+  verb.add_option("--top-k", sampling.top_k,
+                  "Of --sample: draw from the K best tokens (default: 0, from all)")
+      ->type_name("K")
+      ->check(whole(0));
+  verb.add_option("--top-p", sampling.top_p,
+                  "Of --sample: draw from the best tokens that have together this probability "
+                  "(default: 1)")
+      ->type_name("P")
+      ->check(between(0, 1));
+  verb.add_option("--repetition-penalty", sampling.repetition_penalty,
+                  "Of --sample: makes tokens that are there already less likely where above 1 "
+                  "(default: 1)")
+      ->type_name("R")
+      ->check(number_above_zero());
+}
+
+void add_limits(CLI::App& verb, decode::GreedyOptions& limits) {
+  verb.add_option("--max-length", limits.max_length,
+                  "The most tokens of a translation (default: the model's positions)")
+      ->type_name("N")
+      ->check(whole(1, int64_t{1} << 40));
+  verb.add_option("--max-length-ratio", limits.max_length_ratio,
+                  "A translation also ends after R tokens for each of the line and "
+                  "--max-length-extra more; 0: only --max-length bounds it")
+      ->type_name("R")
+      ->check(between(0, decode::kMostLengthRatio))
+      ->capture_default_str();
+  verb.add_option("--max-length-extra", limits.max_length_extra,
+                  "Tokens that --max-length-ratio allows beside its own")
+      ->type_name("N")
+      ->check(whole(0, decode::kMostLengthExtra))
+      ->capture_default_str();
+}
+
+void add_results(CLI::App& verb, Options& options) {
+  verb.add_flag(
+      "--scores", options.scores,
+      "Put the log-probability and a tab before each line, with --n-best as a field before "
+      "the score");
+  verb.add_option(
+          "--alignments", options.alignments,
+          "Write which words of each line belong to which of its translation, as \"0-0 1-2\", "
+          "a line each: what attention looked at most")
+      ->type_name("FILE");
+  verb.add_option("--attention", options.attention,
+                  "Draw the last layer's cross-attention of each line: a .png or .svg, with the "
+                  "line's number before the ending where there are several lines")
+      ->type_name("FILE");
+}
+
+void add_input(CLI::App& verb, Options& options) {
+  verb.add_option("--prefix", options.prefixes,
+                  "What the translations must begin with, a line for each line; a blank one leaves "
+                  "it free")
+      ->type_name("FILE");
+  verb.add_option("--batch", options.translate.batch,
+                  "Lines to translate at once, of those that lie ready sorted by length; changes "
+                  "no result")
+      ->type_name("N")
+      ->check(whole(1, decode::kMostLinesOfBatch))
+      ->capture_default_str();
+  add_invalid_utf8(verb, options.invalid_utf8,
+                   "strict: the line is refused; replace: U+FFFD, counted");
+}
+
 }  // namespace
 
 void add_translate(CLI::App& app, Globals& globals, Action& action) {
@@ -144,57 +325,11 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
   verb->add_option("folder", options->folder, "A model folder, as train writes it")
       ->type_name("DIR")
       ->required();
-  verb->add_option("--beam", options->beam.beam,
-                   "Hypotheses of a line that are followed side by side; 1: the best word at each "
-                   "step (greedy)")
-      ->type_name("N")
-      ->check(whole(1, 1024))
-      ->capture_default_str();
-  verb->add_option(
-          "--n-best", options->beam.n_best,
-          "Print the N best of a line's beam as \"number ||| translation ||| score\", lines "
-          "numbered from 0")
-      ->type_name("N")
-      ->check(whole(1, 1024))
-      ->capture_default_str();
-  verb->add_option(
-          "--length-penalty", options->beam.length_penalty,
-          "Score of a beam's hypothesis: log-probability / tokens^A, the end counted; 0: the "
-          "log-probability")
-      ->type_name("A")
-      ->check(exponent())
-      ->capture_default_str();
-  verb->add_flag(
-      "--scores", options->scores,
-      "Put the log-probability and a tab before each line, with --n-best as a field before "
-      "the score");
-  verb->add_option("--max-length", options->translate.greedy.max_length,
-                   "The most tokens of a translation (default: the model's positions)")
-      ->type_name("N")
-      ->check(whole(1, int64_t{1} << 40));
-  verb->add_option("--max-length-ratio", options->translate.greedy.max_length_ratio,
-                   "A translation also ends after R tokens for each of the line and "
-                   "--max-length-extra more; 0: only --max-length bounds it")
-      ->type_name("R")
-      ->check(between(0, decode::kMostLengthRatio))
-      ->capture_default_str();
-  verb->add_option("--max-length-extra", options->translate.greedy.max_length_extra,
-                   "Tokens that --max-length-ratio allows beside its own")
-      ->type_name("N")
-      ->check(whole(0, decode::kMostLengthExtra))
-      ->capture_default_str();
-  verb->add_option("--batch", options->translate.batch,
-                   "Lines to translate at once, of those that lie ready sorted by length; changes "
-                   "no result")
-      ->type_name("N")
-      ->check(whole(1, decode::kMostLinesOfBatch))
-      ->capture_default_str();
-  verb->add_option("--attention", options->attention,
-                   "Draw the last layer's cross-attention of each line: a .png or .svg, with the "
-                   "line's number before the ending where there are several lines")
-      ->type_name("FILE");
-  add_invalid_utf8(*verb, options->invalid_utf8,
-                   "strict: the line is refused; replace: U+FFFD, counted");
+  add_search(*verb, *options);
+  add_sampling(*verb, options->sampling);
+  add_limits(*verb, options->translate.greedy);
+  add_results(*verb, *options);
+  add_input(*verb, *options);
   verb->footer(
       "Prints one line for each line of standard input, also for empty ones. A line that cannot be "
       "translated (an unknown word,\n"

@@ -172,6 +172,82 @@ class Translate(TestCase):
         self.assertEqual((result.code, result.lines[2]), (5, "1 |||  ||| 0.000000"), result)
         self.assertEqual(len(result.lines), 5)
 
+    def test_coverage_changes_scores_and_needs_a_beam(self):
+        flags = ("--beam", 4, "--n-best", 4, "--length-penalty", 0, "--scores")
+        plain, covered = self.translate("a b c\n", *flags), self.translate("a b c\n", *flags, "--coverage-penalty", 0.5)
+        for line in covered.lines:
+            _, _, total, score = line.split(" ||| ")
+            self.assertLessEqual(float(score), float(total))
+        self.assertNotEqual(plain.lines, covered.lines)
+        self.assertEqual(plain.bytes, self.translate("a b c\n", *flags, "--coverage-penalty", 0).bytes)
+        self.assert_fails(self.translate("a\n", "--coverage-penalty", 0.5), 2, "--coverage-penalty", "--beam")
+        for bad in (-1, 11, "nan", "x"):
+            self.assert_fails(self.translate("a\n", "--beam", 2, f"--coverage-penalty={bad}"), 2,
+                              "--coverage-penalty", "a number from 0 to 10")
+
+    def test_samples_depend_on_the_seed_and_the_lines_number_alone(self):
+        text = "a b c\n\nb\nc a\n" * 10
+        draws = {self.translate(text, "--sample", "--batch", batch, "--threads", threads, "--seed", 3, "--scores").bytes
+                 for batch in (1, 3, 64) for threads in (1, 3)}
+        self.assertEqual(len(draws), 1)
+        drawn = draws.pop().decode().split("\n")
+        self.assertNotEqual(drawn, self.translate(text, "--sample", "--seed", 4, "--scores").lines)
+        self.assertGreater(len(set(drawn[::4])), 3)  # ten times the same line
+        greedy = self.translate(text, "--scores").bytes
+        for flags in (("--temperature", 0), ("--top-k", 1), ("--top-p", 0)):
+            self.assertEqual(self.translate(text, "--sample", *flags, "--scores").bytes, greedy)
+
+    def test_R29_R32_bad_values_of_sampling_are_errors(self):
+        for flag, values in (("--temperature", (-1, "nan", "inf", "x")), ("--top-k", (-1, 0.5, "x")),
+                             ("--top-p", (-1, 1.5, "nan")), ("--repetition-penalty", (0, -1, "nan", "inf"))):
+            for value in values:
+                self.assert_fails(self.translate("a\n", "--sample", f"{flag}={value}"), 2, flag, "expected a")
+            self.assert_fails(self.translate("a\n", f"{flag}=1"), 2, flag, "--sample")
+        self.assert_fails(self.translate("a\n", "--sample", "--beam", 2), 2, "--sample", "--beam of 1", "2")
+
+    def test_prefixes_stand_at_the_beginning(self):
+        text, prefixes = "a b c\nb\n\nc\n", ["x y", "", "z", "z z"]
+        file = self.file("prefixes", "\n".join(prefixes) + "\n")
+        free = self.translate(text).lines
+        for flags in ((), ("--beam", 3), ("--sample",)):
+            result = self.translate(text, "--prefix", file, *flags)
+            self.assertEqual((result.code, len(result.lines)), (0, 4), result)
+            for line, prefix, source in zip(result.lines, prefixes, text.split("\n")):
+                self.assertEqual(line[:len(prefix)] if source else line, prefix if source else "")
+        self.assertEqual(self.translate(text, "--prefix", file).lines[1], free[1])
+
+    def test_prefixes_that_are_missing_or_bad_are_named(self):
+        result = self.translate("a\nb\n", "--prefix", self.file("one", "x\n"))
+        self.assertEqual((result.code, len(result.lines)), (5, 1), result)
+        self.assertIn("expected a prefix for each line of stdin, got 1", result.err)
+        result = self.translate("a\n", "--prefix", self.file("two", "x\ny\n"))
+        self.assertEqual((result.code, len(result.lines)), (5, 1), result)
+        self.assertIn("got more", result.err)
+        self.assert_fails(self.translate("a\n", "--prefix", self.folder / "none"), 5, "none")
+        self.assert_alike_but(self.translate("a\nc\nb c\n", "--prefix", self.file("bad", b"\n\xff\n\n")), 1,
+                              "bad:2", "invalid UTF-8")
+
+    def test_alignments_are_links_of_words_a_line_for_each_line(self):
+        text = b"a b c\n\nb \xff\nc a\n"
+        for flags in ((), ("--beam", 3), ("--beam", 3, "--n-best", 2), ("--sample",)):
+            result = self.translate(text, "--alignments", self.folder / "links", *flags)
+            self.assertEqual(result.code, 5, result)
+            links = (self.folder / "links").read_text().split("\n")
+            self.assertEqual((len(links), links[1], links[2], links[4]), (5, "", "", ""))
+            if "--n-best" in flags:
+                continue
+            for number, words in ((0, 3), (3, 2)):
+                pairs = [tuple(map(int, pair.split("-"))) for pair in links[number].split()]
+                self.assertEqual(pairs, sorted(set(pairs)))
+                self.assertTrue(all(source < words for source, _ in pairs))
+                self.assertEqual(sorted(target for _, target in pairs), list(range(len(result.lines[number].split()))))
+
+    def test_alignments_that_cannot_be_written_are_an_error(self):
+        self.assert_fails(self.translate("a\n", "--alignments", self.folder / "none" / "links"), 1, "none/links")
+        result = self.translate("a\n", "--alignments", "/dev/full")
+        self.assertEqual(result.code, 1, result)
+        self.assertIn("--alignments: cannot write /dev/full: No space left", result.err)
+
     def test_bad_values_of_beams_are_errors(self):
         for flags, words in ((("--beam", 0), ("--beam", "0")), (("--beam", "x"), ("--beam", "x")),
                              (("--beam", 2, "--n-best", 3), ("--n-best", "at most 2", "3")),
@@ -188,7 +264,7 @@ class Translate(TestCase):
         return running
 
     def test_each_answer_comes_before_the_next_line_is_written(self):
-        for flags in ((), ("--beam", 3), ("--batch", 64, "--scores")):
+        for flags in ((), ("--beam", 3), ("--batch", 64, "--scores"), ("--sample", "--alignments", self.folder / "links")):
             lines = ["a b", "", "c c c b", "unknown words", "b"]
             answers = []
             with self.streaming(*flags) as running:

@@ -5,6 +5,7 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/base/runtime.h"
+#include "rapt/decode/alignment.h"
 #include "rapt/decode/greedy.h"
 #include "tests/testing/translators.h"
 
@@ -179,7 +180,10 @@ TEST(Beam, R30_EarlyStoppingSavesStepsAndChangesNothing) {
     for (const double penalty : kPenalties) {
       for (const int64_t beam : {2, 3, 6}) {
         for (const int64_t n_best : {int64_t{1}, beam - 1}) {
-          BeamOptions options{.beam = beam, .n_best = n_best, .length_penalty = penalty};
+          BeamOptions options{.beam = beam,
+                              .n_best = n_best,
+                              .length_penalty = penalty,
+                              .coverage_penalty = seed % 2 == 0 ? 0.4 : 0};
           const auto steps_of = [&](bool early_stopping, auto& results) {
             options.early_stopping = early_stopping;
             reset_profile();
@@ -278,6 +282,60 @@ TEST(Beam, TheNBestAreSortedAllDifferentAndScoredAsTheModelScoresThem) {
   }
 }
 
+// What the source's coverage adds, by equation 14 from whole computations.
+double coverage_of(const models::EncoderDecoder& model, const Ids& source, const Hypothesis& h) {
+  Ids chosen = h.ids;
+  if (h.ended) chosen.push_back(model.config().end_id);
+  const std::vector<double> looked = values_of(soft_alignment(model, source, chosen));
+  double sum = 0;
+  for (size_t s = 0; s < source.size(); ++s) {
+    double total = 0;
+    for (size_t t = 0; t < chosen.size(); ++t) total += looked[t * source.size() + s];
+    sum += std::log(std::min(total, 1.0));
+  }
+  return sum;
+}
+
+TEST(Beam, CoverageIsThatOfTheWholeComputationAndReordersWhatHasEnded) {
+  int reordered = 0;
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    const models::EncoderDecoder model = make_model(small_config("rapt"), DType::f64, seed);
+    BeamOptions options{
+        .beam = 6, .n_best = 6, .length_penalty = 0.6, .max_length = 4, .early_stopping = false};
+    const auto plain = beam_search(model, kSentences, options);
+    for (const double penalty : {0.2, 5.0}) {
+      options.coverage_penalty = penalty;
+      const auto covered = beam_search(model, kSentences, options);
+      for (size_t b = 0; b < kSentences.size(); ++b) {
+        if (kSentences[b].empty()) {
+          EXPECT_EQ(covered[b].front().score, 0);
+          continue;
+        }
+        Results expected = plain[b];
+        for (Hypothesis& h : expected) h.score += penalty * coverage_of(model, kSentences[b], h);
+        std::stable_sort(expected.begin(), expected.end(),
+                         [](const auto& x, const auto& y) { return x.score > y.score; });
+        expect_near(covered[b], expected);
+        reordered += covered[b].front().ids != plain[b].front().ids;
+      }
+    }
+  }
+  EXPECT_GT(reordered, 0);
+}
+
+TEST(Beam, R31_MatesAndThreadsChangeNoCoverage) {
+  const models::EncoderDecoder model = make_model(small_config("torch"), DType::f32, 2);
+  const BeamOptions options{.beam = 4, .n_best = 3, .coverage_penalty = 0.3};
+  const auto together = beam_search(model, kSentences, options);
+  for (const int threads : {1, 3}) {
+    Runtime runtime({.threads = threads, .log = {}});
+    const Runtime::Scope scope(runtime);
+    for (size_t b = 0; b < kSentences.size(); ++b)
+      expect_equal(beam_search(model, std::span(kSentences).subspan(b, 1), options)[0],
+                   together[b]);
+  }
+}
+
 TEST(Beam, StopsAtTheLimitAndNeverLater) {
   const models::EncoderDecoder model = make_model(small_config("rapt"), DType::f32, 1);
   for (const int64_t limit : {1, 3, 12, 100}) {
@@ -335,6 +393,9 @@ TEST(Beam, OptionsThatCannotBeTooLongSentencesAndBadWeightsAreErrors) {
   expect_error(error({{3}}, {.beam = 2, .n_best = 3}), "expected n_best of 1 to 2");
   expect_error(error({{3}}, {.beam = 2, .n_best = 0}), "expected n_best of 1 to 2");
   expect_error(error({{3}}, {.length_penalty = NAN}), "expected a length_penalty of -10 to 10");
+  for (const double bad : {-0.1, 11.0, double{NAN}})
+    expect_error(error({{3}}, {.coverage_penalty = bad}),
+                 "expected a coverage_penalty of 0 to 10, got");
   expect_error(error({{3}}, {.max_length = -1}), "expected max_length of at least 0, got -1");
   expect_error(error({{3}, Ids(13, 3)}, {}),
                "sentence 1 has 13 tokens, the model has 12 positions");

@@ -96,14 +96,14 @@ void expect_alike(const std::vector<Translation>& lines, const std::vector<Trans
 
 TEST(TranslateLines, R31_NeitherBatchNorSortingNorStreamingNorThreadsChangeALine) {
   const Translator t = make_translator(3);
-  const std::string text = mixed_lines(200);
+  const std::string text = mixed_lines(120);
   for (const int64_t beam : {1, 3}) {
     TranslateOptions options;
     if (beam > 1) options.beam = BeamOptions{.beam = beam, .n_best = 2, .max_length_ratio = 2};
     options.batch = 1;
     options.ready = [] { return false; };  // line by line
     const auto alone = translations(t, text, options);
-    ASSERT_EQ(alone.size(), 200u);
+    ASSERT_EQ(alone.size(), 120u);
     Rng rng(2);
     for (const int threads : {1, 3}) {
       Runtime runtime({.threads = threads, .log = {}});
@@ -132,6 +132,84 @@ TEST(TranslateLines, AnAnswerComesBeforeALineThatWouldBeWaitedFor) {
     EXPECT_EQ(reader.number(), std::min<int64_t>(50, (line.line + 2) / 3 * 3));
   });
   EXPECT_EQ(answers, 50);
+}
+
+TEST(TranslateLines, R31_SamplesPrefixesAndAlignmentsAreThoseOfTheLineAlone) {
+  const Translator t = make_translator(3);
+  const std::string text = mixed_lines(120);
+  std::string prefix_text;
+  for (int i = 0; i < 120; ++i) prefix_text += i % 3 == 0 ? "\n" : i % 3 == 1 ? "y x\n" : "z\n";
+  for (const bool draws : {false, true}) {
+    TranslateOptions options{.alignments = true};
+    if (draws) options.sample = SampleOptions{.seed = 5, .max_length_ratio = 2};
+    const auto with_prefixes = [&] {
+      std::istringstream input(prefix_text);
+      text::LineReader prefixes(input, "prefixes");
+      options.prefixes = &prefixes;
+      return translations(t, text, options);
+    };
+    options.batch = 1;
+    options.ready = [] { return false; };
+    const auto alone = with_prefixes();
+    int begun = 0;
+    for (const Translation& line : alone) {
+      if (line.source.empty()) continue;
+      const std::string prefix = line.line % 3 == 1 ? "" : line.line % 3 == 2 ? "y x" : "z";
+      EXPECT_TRUE(line.text.starts_with(prefix)) << line.text;
+      EXPECT_EQ(line.alignment, align_words(t, line.source_text, line.source, line.decoded.ids));
+      begun += !prefix.empty();
+    }
+    EXPECT_GT(begun, 60);
+    options.ready = {};
+    for (const int64_t batch : {2, 7, 64}) {
+      options.batch = batch;
+      const auto together = with_prefixes();
+      expect_alike(together, alone);
+      for (size_t i = 0; i < alone.size(); ++i)
+        EXPECT_EQ(together[i].alignment, alone[i].alignment);
+    }
+  }
+}
+
+TEST(TranslateLines, PrefixesAreOneALine) {
+  const Translator t = make_translator(3);
+  const auto error_with = [&](const std::string& text, const std::string& prefix_text,
+                              std::vector<Translation>& lines) {
+    std::istringstream input(text), prefix_input(prefix_text);
+    text::LineReader reader(input, "in"), prefixes(prefix_input, "prefixes");
+    return error_of([&] {
+      translate_lines(t, reader, {.prefixes = &prefixes},
+                      [&](const Translation& line) { lines.push_back(line); });
+    });
+  };
+  std::vector<Translation> lines;
+  EXPECT_EQ(error_with("a\nb\nc\n", "x\ny\n", lines),
+            "prefixes: expected a prefix for each line of in, got 2");
+  EXPECT_EQ(lines.size(), 2u);  // what had one is not lost
+  lines.clear();
+  EXPECT_EQ(error_with("a\nb\n", "x\ny\n\n", lines),
+            "prefixes: expected a prefix for each line of in, 2, got more");
+  EXPECT_EQ(lines.size(), 2u);
+  lines.clear();
+  // A bad prefix refuses its line, and a bad line takes its prefix with it.
+  const std::string longer = "x x x x x x x x x x x x x";
+  std::istringstream input("a\nb\n\xFF\nc\n"), prefix_input("x\n" + longer + "\ny\nz\n");
+  text::LineReader reader(input, "in"), prefixes(prefix_input, "prefixes");
+  translate_lines(t, reader, {.prefixes = &prefixes},
+                  [&](const Translation& line) { lines.push_back(line); });
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[0].text.starts_with("x"));
+  EXPECT_NE(lines[1].refused.find("prefixes:2: the line has 13 words"), std::string::npos);
+  EXPECT_NE(lines[2].refused.find("in:3: invalid UTF-8"), std::string::npos);
+  EXPECT_EQ(lines[1].text + lines[2].text, "");
+  EXPECT_TRUE(lines[3].text.starts_with("z"));
+}
+
+TEST(TranslateLines, ABeamThatSamplesIsAnError) {
+  const Translator t = make_translator(1);
+  EXPECT_EQ(
+      error_of([&] { translations(t, "a\n", {.beam = BeamOptions(), .sample = SampleOptions()}); }),
+      "translate: expected a beam or sampling, got both");
 }
 
 TEST(TranslateLines, ABatchThatCannotBeIsAnError) {

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "rapt/base/check.h"
+#include "rapt/decode/alignment.h"
 #include "rapt/decode/best_tokens.h"
 #include "rapt/decode/sentences.h"
+#include "rapt/ops/attention.h"
+#include "rapt/tensor/dispatch.h"
 
 namespace rapt::decode {
 namespace {
@@ -16,11 +20,23 @@ double normalised(double log_probability, int64_t length, double penalty) {
   return log_probability / std::pow(static_cast<double>(length), penalty);
 }
 
+// What a source of which so much has been looked at adds to a hypothesis: Wu et al. 2016, equation
+// 14, without its factor. At most 0, whatever comes later. A weight that f32 cannot hold counts as
+// the least that it can.
+double log_coverage(const std::vector<double>& coverage) {
+  double sum = 0;
+  for (const double looked : coverage)
+    sum +=
+        std::log(std::clamp(looked, static_cast<double>(std::numeric_limits<float>::min()), 1.0));
+  return sum;
+}
+
 // A hypothesis that goes on.
 struct Open {
   std::vector<int32_t> ids;
   double log_probability = 0;
-  int64_t slot = 0;  // of the cache, counted within the sentence
+  std::vector<double> coverage;  // of each source token; empty where it is not asked for
+  int64_t slot = 0;              // of the cache, counted within the sentence
 };
 
 struct Copy {
@@ -30,10 +46,14 @@ struct Copy {
 // The hypotheses of one sentence.
 class Beams {
  public:
-  // limit: the most tokens of a hypothesis.
-  Beams(const BeamOptions& options, int64_t limit, int32_t end_id, bool empty)
+  // tokens: of the source; limit: the most tokens of a hypothesis.
+  Beams(const BeamOptions& options, int64_t limit, int32_t end_id, size_t tokens)
       : options_(options), limit_(limit), end_id_(end_id) {
-    empty ? ended_.push_back({.ids = {}, .ended = true}) : open_.push_back({});
+    if (tokens == 0) {
+      ended_.push_back({.ids = {}, .ended = true});
+    } else {
+      open_.push_back({.ids = {}, .coverage = std::vector<double>(covers() ? tokens : 0)});
+    }
   }
 
   // Those that go on, the most probable first, and how many may do so after the next step.
@@ -47,6 +67,16 @@ class Beams {
     std::sort(order.begin(), order.end(),
               [&](size_t a, size_t b) { return open_[a].slot < open_[b].slot; });
     return order;
+  }
+
+  // looked[i, s]: how much the i-th hypothesis of by_slot() looks at source token s as it chooses
+  // its next token.
+  void cover(const std::vector<double>& looked) {
+    const std::vector<size_t> order = by_slot();
+    for (size_t i = 0; i < order.size(); ++i) {
+      std::vector<double>& coverage = open_[order[i]].coverage;
+      for (size_t k = 0; k < coverage.size(); ++k) coverage[k] += looked[i * coverage.size() + k];
+    }
   }
 
   // best[i]: the best tokens after the i-th hypothesis of by_slot(). Returns what to copy so that
@@ -82,6 +112,8 @@ class Beams {
   }
 
  private:
+  bool covers() const { return options_.coverage_penalty > 0; }
+
   struct Extension {
     size_t parent;
     int32_t id;
@@ -130,11 +162,12 @@ class Beams {
 
   void end(Open hypothesis, bool ended) {
     const int64_t length = static_cast<int64_t>(hypothesis.ids.size()) + (ended ? 1 : 0);
-    ended_.push_back(
-        {.ids = std::move(hypothesis.ids),
-         .log_probability = hypothesis.log_probability,
-         .score = normalised(hypothesis.log_probability, length, options_.length_penalty),
-         .ended = ended});
+    double score = normalised(hypothesis.log_probability, length, options_.length_penalty);
+    if (covers()) score += options_.coverage_penalty * log_coverage(hypothesis.coverage);
+    ended_.push_back({.ids = std::move(hypothesis.ids),
+                      .log_probability = hypothesis.log_probability,
+                      .score = score,
+                      .ended = ended});
   }
 
   // Of equal scores the one that ended first comes first.
@@ -145,8 +178,8 @@ class Beams {
 
   // Whether none that is open can come among the n best. Log-probabilities only fall, and their
   // normalised value changes in one direction with the length: the most that the most probable one
-  // can reach is what it would have if it lost nothing, at the next length or at the last. The
-  // margin covers the rounding of the quotients.
+  // can reach is what it would have if it lost nothing, at the next length or at the last, and had
+  // looked at all of the source, which adds 0. The margin covers the rounding of the quotients.
   bool is_decided() {
     const auto n = static_cast<size_t>(options_.n_best);
     if (open_.empty() || ended_.size() < n) return false;
@@ -170,11 +203,16 @@ class Search {
  public:
   Search(const models::EncoderDecoder& model, std::span<const std::vector<int32_t>> sentences,
          const BeamOptions& options)
-      : model_(model), beam_(options.beam) {
+      : model_(model), beam_(options.beam), prefixes_(options.prefixes) {
     const LengthLimit limit{options.max_length, options.max_length_ratio, options.max_length_extra};
-    const std::vector<int64_t> limits = token_limits(model, sentences, limit, "beam search");
+    const std::vector<int64_t> limits =
+        token_limits(model, sentences, options.prefixes, limit, "beam search");
     for (size_t b = 0; b < sentences.size(); ++b)
-      beams_.emplace_back(options, limits[b], model.config().end_id, sentences[b].empty());
+      beams_.emplace_back(options, limits[b], model.config().end_id, sentences[b].size());
+    if (options.coverage_penalty > 0) {
+      capture_.wants = cross_attention_of(alignment_layer(model));
+      pass_ = pass_.with_capture(capture_);
+    }
     memory_ = encode(model, sentences, pass_);
     state_ = model.start(memory_, pass_, beam_);
   }
@@ -188,7 +226,8 @@ class Search {
     const Batch batch = next_batch(t);
     const Tensor logits = model_.step(as_tensor(batch.ids), batch.slots, batch.sources, memory_,
                                       state_, pass_);  // (open hypotheses, V)
-    const auto best = best_tokens(logits, batch.places, "beam search", t);
+    const auto best = best_tokens(logits, batch.wanted, "beam search", t);
+    cover();
     size_t row = 0;
     for (size_t b = 0; b < beams_.size(); ++b) {
       const size_t open = beams_[b].open().size();
@@ -213,8 +252,8 @@ class Search {
   // The last tokens of the open hypotheses, in the order of their slots.
   struct Batch {
     std::vector<int32_t> ids;
-    std::vector<int64_t> places;  // how many extensions of each may be needed
-    Rows slots, sources;          // the tokens of each slot (one or none), and of each sentence
+    std::vector<Wanted> wanted;  // which extensions of each may be needed
+    Rows slots, sources;         // the tokens of each slot (one or none), and of each sentence
   };
 
   Batch next_batch(int64_t t) const {
@@ -234,7 +273,7 @@ class Search {
         slots.push_back({static_cast<int64_t>(batch.ids.size()), 1, t, b});
         ++slot;
         batch.ids.push_back(open[i].ids.empty() ? model_.config().start_id : open[i].ids.back());
-        batch.places.push_back(beams_[b].places());
+        batch.wanted.push_back({beams_[b].places(), forced_token(prefixes_, b, t)});
       }
       skip_to(beam_);
     }
@@ -243,9 +282,33 @@ class Search {
     return batch;
   }
 
+  // What the hypotheses looked at in the step that was captured, if one was.
+  void cover() {
+    if (capture_.entries.empty()) return;
+    const Tensor looked =
+        mean_heads(capture_.entries.front().weights);  // (B, most open, longest S)
+    capture_.entries.clear();
+    dispatch_float(looked.dtype(), "beam search", [&](auto tag) {
+      using T = decltype(tag);
+      for (size_t b = 0; b < beams_.size(); ++b) {
+        const auto open = static_cast<int64_t>(beams_[b].open().size());
+        const int64_t tokens = memory_.rows[static_cast<int64_t>(b)].count;
+        std::vector<double> rows;
+        for (int64_t i = 0; i < open; ++i) {
+          const T* row =
+              looked.data<T>() + (static_cast<int64_t>(b) * looked.dim(1) + i) * looked.dim(2);
+          rows.insert(rows.end(), row, row + tokens);
+        }
+        beams_[b].cover(rows);
+      }
+    });
+  }
+
   const models::EncoderDecoder& model_;
-  const Pass pass_ = Pass::inference();
+  AttentionCapture capture_;
+  Pass pass_ = Pass::inference();
   int64_t beam_;
+  Sentences prefixes_;
   nn::Memory memory_;
   std::vector<nn::DecoderLayerState> state_;
   std::vector<Beams> beams_;
@@ -258,6 +321,9 @@ void check(const BeamOptions& options) {
              options.n_best);
   RAPT_CHECK(std::abs(options.length_penalty) <= 10,
              "beam search: expected a length_penalty of -10 to 10, got {}", options.length_penalty);
+  RAPT_CHECK(options.coverage_penalty >= 0 && options.coverage_penalty <= 10,
+             "beam search: expected a coverage_penalty of 0 to 10, got {}",
+             options.coverage_penalty);
 }
 
 }  // namespace

@@ -19,9 +19,15 @@ struct BeamOptions {
   // what Marian's --normalize, fairseq's --lenpen and CTranslate2's length_penalty say; it is not
   // their last, ((5 + length) / 6)^A, whose numbers mean something else.
   double length_penalty = 1;
-  int64_t max_length = 0;  // this and the next two as GreedyOptions has them
+  // B: B times the sum over the source's tokens of log(min(what all target tokens together looked
+  // at it, 1)) is added to what hypotheses are compared by, so that those fall behind that leave a
+  // part of the source out: Wu et al. 2016, equation 14. How much was looked at is what
+  // soft_alignment() says, the end token counted. At least 0.
+  double coverage_penalty = 0;
+  int64_t max_length = 0;  // this and what follows as GreedyOptions has them
   double max_length_ratio = 0;
   int64_t max_length_extra = 0;
+  std::span<const std::vector<int32_t>> prefixes = {};
   // Whether a sentence is done as soon as no open hypothesis can come among the n best any more;
   // changes no result, only the time.
   bool early_stopping = true;
@@ -30,7 +36,7 @@ struct BeamOptions {
 struct Hypothesis {
   std::vector<int32_t> ids;    // without start and end
   double log_probability = 0;  // natural logarithms, summed over the tokens, the end included
-  double score = 0;            // log_probability / length^length_penalty
+  double score = 0;            // log_probability / length^length_penalty, and what coverage adds
   bool ended = false;          // by the end token, not by the length limit
 };
 

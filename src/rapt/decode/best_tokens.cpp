@@ -45,10 +45,10 @@ std::vector<Candidate> best_of_row(const T* logits, int64_t V, int64_t count, co
 }  // namespace
 
 std::vector<std::vector<Candidate>> best_tokens(const Tensor& logits,
-                                                const std::vector<int64_t>& count, const char* who,
+                                                const std::vector<Wanted>& wanted, const char* who,
                                                 int64_t step) {
-  RAPT_ASSERT(static_cast<int64_t>(count.size()) == logits.dim(0));
-  std::vector<std::vector<Candidate>> best(count.size());
+  RAPT_ASSERT(static_cast<int64_t>(wanted.size()) == logits.dim(0));
+  std::vector<std::vector<Candidate>> best(wanted.size());
   const Tensor log_probabilities = log_softmax(logits);
   dispatch_float(logits.dtype(), who, [&](auto tag) {
     using T = decltype(tag);
@@ -58,7 +58,10 @@ std::vector<std::vector<Candidate>> best_tokens(const Tensor& logits,
     parallel_ranges(logits.dim(0), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         auto& row = best[static_cast<size_t>(i)];
-        row = best_of_row(rows + i * V, V, count[static_cast<size_t>(i)], who, step);
+        const Wanted& want = wanted[static_cast<size_t>(i)];
+        row = best_of_row(rows + i * V, V, want.count, who, step);
+        if (want.forced >= 0)
+          row = {{want.forced, static_cast<double>(rows[i * V + want.forced]), 0}};
         for (Candidate& c : row) c.log_probability = static_cast<double>(log_rows[i * V + c.id]);
       }
     });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "rapt/base/check.h"
 
@@ -12,30 +13,74 @@ namespace {
 // answer wait.
 constexpr int64_t kBatchesOfWindow = 16;
 
-// The ids of the next line, or why it is refused; nothing after the last line.
-std::optional<Translation> next_line(const Translator& translator, text::LineReader& lines) {
+// The ids of `line`, one of `lines`, as many as the model has positions.
+std::vector<int32_t> encode_line(const Translator& translator, const text::Tokenizer& tokenizer,
+                                 const text::LineReader& lines, std::string_view line) {
+  const std::string where = fmt::format("{}:{}", lines.name(), lines.number());
+  std::vector<int32_t> ids = tokenizer.encode(line, where);
+  const int64_t max_len = translator.model->config().max_len;
+  if (std::cmp_greater(ids.size(), max_len)) {
+    fail(ErrorKind::data, "{}: the line has {} {}, the model takes {} (its max_len)", where,
+         ids.size(), tokenizer.unit(), max_len);
+  }
+  return ids;
+}
+
+// Runs `read`, which reads a line of `lines`; where only that line is at fault, `result` becomes
+// one that is refused.
+template <class Read>
+void refuse_bad_lines(const text::LineReader& lines, Translation& result, Read read) {
   const int64_t before = lines.number();
-  Translation result;
   try {
-    const auto line = lines.next();
-    if (!line) return std::nullopt;
-    result.line = lines.number();
-    const std::string where = fmt::format("{}:{}", lines.name(), result.line);
-    result.source = translator.source.encode(*line, where);
-    const auto words = static_cast<int64_t>(result.source.size());
-    const int64_t max_len = translator.model->config().max_len;
-    if (words > max_len) {
-      fail(ErrorKind::data, "{}: the line has {} {}, the model takes {} (its max_len)", where,
-           words, translator.source.unit(), max_len);
-    }
+    read();
   } catch (const Error& error) {
     // Only a line that was read can be passed over.
     if (error.kind() != ErrorKind::data || lines.number() == before) throw;
+    const std::string first = result.refused;
     result = {};
-    result.line = lines.number();
-    result.refused = error.what();
+    result.refused = first.empty() ? error.what() : first;
   }
+}
+
+// The next line, or why it is refused; nothing after the last line.
+std::optional<Translation> next_line(const Translator& translator, text::LineReader& lines,
+                                     const TranslateOptions& options) {
+  Translation result;
+  bool over = false;
+  refuse_bad_lines(lines, result, [&] {
+    const auto line = lines.next();
+    over = !line;
+    if (over) return;
+    result.source = encode_line(translator, translator.source, lines, *line);
+    if (options.alignments) result.source_text = *line;
+  });
+  if (over) return std::nullopt;
+  if (options.prefixes != nullptr) {
+    text::LineReader& prefixes = *options.prefixes;
+    refuse_bad_lines(prefixes, result, [&] {
+      const auto line = prefixes.next();
+      if (!line) {
+        fail(ErrorKind::data, "{}: expected a prefix for each line of {}, got {}", prefixes.name(),
+             lines.name(), prefixes.number());
+      }
+      std::vector<int32_t> prefix = encode_line(translator, translator.target, prefixes, *line);
+      if (result.refused.empty()) result.prefix = std::move(prefix);
+    });
+  }
+  result.line = lines.number();
   return result;
+}
+
+// After the last of `lines`.
+void check_no_more(text::LineReader& prefixes, const text::LineReader& lines) {
+  const int64_t before = prefixes.number();
+  try {
+    if (!prefixes.next()) return;
+  } catch (const Error&) {  // a bad line is one more, too
+    if (prefixes.number() == before) throw;
+  }
+  fail(ErrorKind::data, "{}: expected a prefix for each line of {}, {}, got more", prefixes.name(),
+       lines.name(), lines.number());
 }
 
 void take_alternatives(const Translator& translator, std::vector<Hypothesis> hypotheses,
@@ -49,22 +94,52 @@ void take_alternatives(const Translator& translator, std::vector<Hypothesis> hyp
   line.text = line.n_best.front().text;
 }
 
+// Lines that are decoded together.
+struct Batch {
+  std::vector<std::vector<int32_t>> sentences, prefixes;
+  std::vector<uint64_t> samples;  // the lines' numbers
+
+  explicit Batch(const std::vector<Translation*>& lines) {
+    for (const Translation* line : lines) {
+      sentences.push_back(line->source);
+      prefixes.push_back(line->prefix);
+      samples.push_back(static_cast<uint64_t>(line->line));
+    }
+  }
+};
+
+std::vector<Decoded> decode_batch(const Translator& translator, const TranslateOptions& options,
+                                  const Batch& batch) {
+  if (options.sample) {
+    SampleOptions how = *options.sample;
+    how.samples = batch.samples;
+    how.prefixes = batch.prefixes;
+    return sample(*translator.model, batch.sentences, how);
+  }
+  GreedyOptions how = options.greedy;
+  how.prefixes = batch.prefixes;
+  return greedy(*translator.model, batch.sentences, how);
+}
+
 void translate_batch(const Translator& translator, const TranslateOptions& options,
-                     const std::vector<Translation*>& batch) {
-  std::vector<std::vector<int32_t>> sentences;
-  sentences.reserve(batch.size());
-  for (const Translation* line : batch) sentences.push_back(line->source);
+                     const std::vector<Translation*>& lines) {
+  const Batch batch(lines);
   if (options.beam) {
-    auto results = beam_search(*translator.model, sentences, *options.beam);
-    for (size_t i = 0; i < batch.size(); ++i)
-      take_alternatives(translator, std::move(results[i]), *batch[i]);
-    return;
+    BeamOptions how = *options.beam;
+    how.prefixes = batch.prefixes;
+    auto results = beam_search(*translator.model, batch.sentences, how);
+    for (size_t i = 0; i < lines.size(); ++i)
+      take_alternatives(translator, std::move(results[i]), *lines[i]);
+  } else {
+    std::vector<Decoded> results = decode_batch(translator, options, batch);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      lines[i]->decoded = std::move(results[i]);
+      lines[i]->text = translator.target.decode(lines[i]->decoded.ids);
+    }
   }
-  std::vector<Decoded> results = greedy(*translator.model, sentences, options.greedy);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    batch[i]->decoded = std::move(results[i]);
-    batch[i]->text = translator.target.decode(batch[i]->decoded.ids);
-  }
+  if (!options.alignments) return;
+  for (Translation* line : lines)
+    line->alignment = align_words(translator, line->source_text, line->source, line->decoded.ids);
 }
 
 // Lines that are translated in the order of their lengths and given in their own.
@@ -114,20 +189,23 @@ void translate_lines(const Translator& translator, text::LineReader& lines,
   RAPT_CHECK(options.batch > 0 && options.batch <= kMostLinesOfBatch,
              "translate: expected a batch of 1 to {} lines, got {}", kMostLinesOfBatch,
              options.batch);
+  RAPT_CHECK(!options.beam || !options.sample, "translate: expected a beam or sampling, got both");
   Window window(translator, options, each);
   for (;;) {
     const bool waits = options.ready && !window.empty() && !options.ready();
     if (waits || window.full()) window.translate();
     std::optional<Translation> line;
     try {
-      line = next_line(translator, lines);
+      line = next_line(translator, lines, options);
     } catch (const Error&) {  // reading fails: what was read before is not lost
       window.translate();
       throw;
     }
-    if (!line) return window.translate();
+    if (!line) break;
     window.add(std::move(*line));
   }
+  window.translate();
+  if (options.prefixes != nullptr) check_no_more(*options.prefixes, lines);
 }
 
 }  // namespace rapt::decode
