@@ -1,5 +1,6 @@
 #include "rapt/train/recipe.h"
 
+#include "rapt/decode/greedy.h"
 #include "tests/train/runs.h"
 
 namespace rapt::train {

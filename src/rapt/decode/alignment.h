@@ -11,10 +11,9 @@
 
 namespace rapt::decode {
 
-// The decoder layer whose cross-attention is read as an alignment, averaged over its heads: the
-// last but one, which Garg et al. 2019, "Jointly learning to align and translate with Transformer
-// models", section 4.2, found to align best; of a single layer that one. Throws Error where the
-// model has none.
+// The decoder layer whose cross-attention is read as an alignment, averaged over its heads: the last
+// but one, which Garg et al. 2019, "Jointly learning to align and translate with Transformer
+// models", found to align best; of a single layer that one. Throws Error where the model has none.
 int64_t alignment_layer(const models::EncoderDecoder& model);
 
 // source (S) and target (T) ids, without start and end -> (T, S): how much each target token, when
