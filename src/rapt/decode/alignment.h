@@ -11,8 +11,8 @@
 
 namespace rapt::decode {
 
-// The decoder layer whose cross-attention is read as an alignment, averaged over its heads: the last
-// but one, which Garg et al. 2019, "Jointly learning to align and translate with Transformer
+// The decoder layer whose cross-attention is read as an alignment, averaged over its heads: the
+// last but one, which Garg et al. 2019, "Jointly learning to align and translate with Transformer
 // models", found to align best; of a single layer that one. Throws Error where the model has none.
 int64_t alignment_layer(const models::EncoderDecoder& model);
 

@@ -1,6 +1,6 @@
 #include "rapt/decode/greedy.h"
 
-#include "rapt/decode/token_loop.h"
+#include "rapt/decode/token_loop-inl.h"
 
 namespace rapt::decode {
 namespace {

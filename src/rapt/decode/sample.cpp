@@ -5,7 +5,7 @@
 #include "rapt/base/check.h"
 #include "rapt/base/random.h"
 #include "rapt/decode/draw.h"
-#include "rapt/decode/token_loop.h"
+#include "rapt/decode/token_loop-inl.h"
 
 namespace rapt::decode {
 namespace {

@@ -1,5 +1,4 @@
-// Decoding with one hypothesis a sentence: a token a step, by whatever way of choosing. For sources
-// only.
+// Decoding with one hypothesis a sentence: a token a step, by whatever way of choosing.
 #pragma once
 
 #include <algorithm>
