@@ -2,8 +2,10 @@
 #include "rapt/kernels/matmul.h"
 
 #include <cstring>
+#include <memory>
 #include <vector>
 
+#include "rapt/base/memory.h"
 #include "rapt/base/random.h"
 #include "rapt/base/runtime.h"
 #include "rapt/kernels/reference_matmul.h"
@@ -102,8 +104,8 @@ std::ostream& operator<<(std::ostream& out, const Sizes& s) {
 // Every tail of rows, of outputs and of inputs around the vectors and register blocks, and the ends
 // of few rows, of copied tails, of chunks and of slices.
 std::vector<Sizes> many_sizes() {
-  std::vector<Sizes> all = {
-      {1, 1, 1}, {14, 300, 1100}, {14, 1100, 300}, {100, 520, 70}, {1100, 40, 30}};
+  std::vector<Sizes> all = {{1, 1, 1},      {14, 300, 1100}, {14, 1100, 300}, {100, 520, 70},
+                            {1100, 40, 30}, {70, 40, 4200},  {70, 4200, 40},  {300, 50, 600}};
   for (int64_t M = 0; M <= 34; ++M) all.push_back({M, 19, 21});
   for (const int64_t M : {63, 64, 65, 70, 80, 255, 256, 257, 320, 330, 530})
     all.push_back({M, 33, 37});
@@ -234,10 +236,33 @@ TEST(LinearDb, AgreesWithTheReference) {
   }
 }
 
+// bf16 results of whole lines are written past the caches where they are large.
+TEST(Linear, LargeResultsHaveTheBitsOfOthers) {
+  const Sizes s{1100, 2048, 40};
+  const auto x = Matrix<bf16>(s.M, s.K).randomize(1), w = Matrix<bf16>(s.N, s.K).randomize(2);
+  const auto bias = Matrix<float>(1, s.N).randomize(3);
+  const auto product = [&](bf16* y, int64_t ld) {
+    linear(x.data(), x.ld, w.data(), w.ld, bias.data(), y, ld, s.M, s.N, s.K, RowPolicy::fast);
+  };
+  const auto size = static_cast<size_t>(s.M * s.N);
+  const std::shared_ptr<void> lines = allocate_block(size * sizeof(bf16));  // starts with a line
+  product(static_cast<bf16*>(lines.get()), s.N);
+  Matrix<bf16> other(s.M, s.N, 5);
+  product(other.data(), other.ld);
+  for (int64_t row = 0; row < s.M; ++row) {
+    ASSERT_EQ(std::memcmp(static_cast<bf16*>(lines.get()) + row * s.N,
+                          other.data() + row * other.ld, static_cast<size_t>(s.N) * sizeof(bf16)),
+              0)
+        << "row " << row;
+  }
+}
+
 // The result of each product with `threads` threads.
 struct Results {
   Matrix<float> y, independent, dx, dw, db;
   Matrix<double> y64, dx64, dw64;
+  Matrix<bf16> y16, dx16;
+  Matrix<float> dw16;
 };
 
 Results results(const Sizes& s, int threads) {
@@ -246,8 +271,8 @@ Results results(const Sizes& s, int threads) {
   const auto x = Matrix<float>(s.M, s.K).randomize(1), w = Matrix<float>(s.N, s.K).randomize(2);
   const auto dy = Matrix<float>(s.M, s.N).randomize(3);
   const auto x64 = wide(x), w64 = wide(w), dy64 = wide(dy);
-  Results r{{s.M, s.N}, {s.M, s.N}, {s.M, s.K}, {s.N, s.K},
-            {1, s.N},   {s.M, s.N}, {s.M, s.K}, {s.N, s.K}};
+  Results r{{s.M, s.N}, {s.M, s.N}, {s.M, s.K}, {s.N, s.K}, {1, s.N},  {s.M, s.N},
+            {s.M, s.K}, {s.N, s.K}, {s.M, s.N}, {s.M, s.K}, {s.N, s.K}};
   linear(x.data(), x.ld, w.data(), w.ld, nullptr, r.y.data(), r.y.ld, s.M, s.N, s.K,
          RowPolicy::fast);
   linear(x.data(), x.ld, w.data(), w.ld, nullptr, r.independent.data(), r.y.ld, s.M, s.N, s.K,
@@ -260,6 +285,14 @@ Results results(const Sizes& s, int threads) {
   linear_dx(dy64.data(), dy64.ld, w64.data(), w64.ld, r.dx64.data(), r.dx64.ld, s.M, s.N, s.K,
             false);
   linear_dw(dy64.data(), dy64.ld, x64.data(), x64.ld, r.dw64.data(), r.dw64.ld, s.M, s.N, s.K,
+            false);
+  const auto x16 = Matrix<bf16>(s.M, s.K).randomize(1), w16 = Matrix<bf16>(s.N, s.K).randomize(2);
+  const auto dy16 = Matrix<bf16>(s.M, s.N).randomize(3);
+  linear(x16.data(), x16.ld, w16.data(), w16.ld, nullptr, r.y16.data(), r.y16.ld, s.M, s.N, s.K,
+         RowPolicy::fast);
+  linear_dx(dy16.data(), dy16.ld, w16.data(), w16.ld, r.dx16.data(), r.dx16.ld, s.M, s.N, s.K,
+            false);
+  linear_dw(dy16.data(), dy16.ld, x16.data(), x16.ld, r.dw16.data(), r.dw16.ld, s.M, s.N, s.K,
             false);
   return r;
 }
@@ -279,6 +312,9 @@ TEST(Linear, AnyNumberOfThreadsGivesTheSameBits) {
       EXPECT_TRUE(same_bits(one.y64, many.y64)) << s << ", " << threads << " threads";
       EXPECT_TRUE(same_bits(one.dx64, many.dx64)) << s << ", " << threads << " threads";
       EXPECT_TRUE(same_bits(one.dw64, many.dw64)) << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.y16, many.y16)) << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.dx16, many.dx16)) << s << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.dw16, many.dw16)) << s << ", " << threads << " threads";
     }
   }
 }

@@ -1,4 +1,5 @@
-// The bf16 products: oneDNN's where the CPU multiplies bf16, else the f32 ones on converted copies.
+// The bf16 products: on tiles where the CPU has them and rows are not few, else oneDNN's where it
+// multiplies bf16, else the f32 ones on converted copies.
 #include <algorithm>
 #include <memory>
 
@@ -6,8 +7,10 @@
 #include "rapt/base/memory.h"
 #include "rapt/base/thread_pool.h"
 #include "rapt/kernels/matmul.h"
+#include "rapt/kernels/matmul_bf16_tiles.h"
 #include "rapt/kernels/matmul_plan.h"
 #include "rapt/kernels/matmul_rows.h"
+#include "rapt/kernels/matmul_split.h"
 #include "rapt/kernels/onednn.h"
 
 namespace rapt::kernels {
@@ -62,10 +65,15 @@ void multiply_rows(const RowProduct<bf16, Out>& p, int64_t rows, int64_t cols) {
   if (tail > 0) multiply_tail(p, rows - tail, tail, cols);
 }
 
+// Rows are few in decoding, where packing would take the time.
+bool takes_tiles(int64_t rows) { return rows > kFewRows && splits_products(); }
+
 template <class Out>
 void linear_native(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
-                   Out* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
-  multiply_rows(linear_rows(x, ldx, w, ldw, bias, y, ldy, K), M, N);
+                   Out* y, int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
+  const auto rows = linear_rows(x, ldx, w, ldw, bias, y, ldy, K);
+  if (policy == RowPolicy::fast && takes_tiles(M)) return tile_row_product(rows, M, N);
+  multiply_rows(rows, M, N);
 }
 
 // A part of the gradient of a weight: tokens in slices, the last a multiple of kSumGrain; what is
@@ -92,7 +100,7 @@ void linear(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float*
             int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
   if (M == 0 || N == 0) return;
   if (K != 0 && onednn::multiplies_bf16()) {
-    return linear_native(x, ldx, w, ldw, bias, y, ldy, M, N, K);
+    return linear_native(x, ldx, w, ldw, bias, y, ldy, M, N, K, policy);
   }
   const Wide result(M, N);
   linear(x, ldx, w, ldw, bias, result.data(), result.ld(), M, N, K, policy);
@@ -103,7 +111,7 @@ void linear(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float*
             int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
   if (M == 0 || N == 0) return;
   if (K != 0 && onednn::multiplies_bf16()) {
-    return linear_native(x, ldx, w, ldw, bias, y, ldy, M, N, K);
+    return linear_native(x, ldx, w, ldw, bias, y, ldy, M, N, K, policy);
   }
   const Wide wide_x(x, ldx, M, K), wide_w(w, ldw, N, K);
   linear(wide_x.data(), wide_x.ld(), wide_w.data(), wide_w.ld(), bias, y, ldy, M, N, K, policy);
@@ -113,7 +121,8 @@ void linear_dx(const bf16* dy, int64_t lddy, const bf16* w, int64_t ldw, bf16* d
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (M == 0 || K == 0) return;
   if (N != 0 && onednn::multiplies_bf16()) {
-    return multiply_rows(dx_rows(dy, lddy, w, ldw, dx, lddx, N, accumulate), M, K);
+    const auto rows = dx_rows(dy, lddy, w, ldw, dx, lddx, N, accumulate);
+    return takes_tiles(M) ? tile_row_product(rows, M, K) : multiply_rows(rows, M, K);
   }
   const Wide wide_dy(dy, lddy, M, N), wide_w(w, ldw, N, K);
   const Wide result = accumulate ? Wide(dx, lddx, M, K) : Wide(M, K);
@@ -125,6 +134,7 @@ void linear_dx(const bf16* dy, int64_t lddy, const bf16* w, int64_t ldw, bf16* d
 void linear_dw(const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx, float* dw, int64_t lddw,
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (N == 0 || K == 0) return;
+  if (takes_tiles(M)) return tile_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
   if (M != 0 && onednn::multiplies_bf16()) {
     return for_weight_tasks(M, N, K, dw, lddw, accumulate,
                             [&](const WeightTask& task) { sum_tokens(task, dy, lddy, x, ldx); });

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "rapt/base/check.h"
+#include "rapt/base/profile.h"
 #include "rapt/base/runtime.h"
 #include "rapt/measure/machine.h"
 #include "rapt/measure/training_case.h"
@@ -34,6 +35,7 @@ Steps run_steps(const TrainingCase& c, const TrainingOptions& options) {
   Gradients gradients;
   Steps steps;
   for (int64_t step = 0; step < options.steps + kWarmUp; ++step) {
+    if (step == kWarmUp) reset_profile();
     const auto start = Clock::now();
     const train::StepResult done = train::take_step(
         [&](const Pass& pass) { return c.loss(pass); }, *optimizer, gradients,

@@ -14,10 +14,11 @@
 // GCC 12 warns of operands that its own intrinsics leave undefined on purpose (gcc bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
 // What code around tiles may use.
-#define RAPT_AMX_TARGET gnu::target("avx512f,avx512bw,avx512dq,avx512bf16,amx-tile,amx-bf16")
+#define RAPT_AMX_TARGET gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
 
 namespace rapt::kernels::x86 {
 
