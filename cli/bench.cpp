@@ -188,11 +188,12 @@ int bench(Options options, const CLI::App& verb, const Globals& globals) {
   }
   if (options.name == "machine") {
     refuse_flags(verb, options.name,
-                 {"--dtype", "--steps", "--dropout", "--init", "--lengths", "--beam", "--batch"});
+                 {"--dtype", "--steps", "--dropout", "--init", "--lengths", "--beam", "--batch",
+                  "--recompute"});
     return bench_machine(options.json);
   }
   if (options.name == "sdpa") {
-    refuse_flags(verb, options.name, {"--dropout", "--init", "--beam", "--batch"});
+    refuse_flags(verb, options.name, {"--dropout", "--init", "--beam", "--batch", "--recompute"});
     if (verb.count("--steps") > 0) options.attention.steps = options.training.steps;
     options.attention.seed = globals.seed;
     if (narrow) options.attention.type = DType::bf16;
@@ -227,6 +228,8 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
       ->capture_default_str();
   verb->add_option("--dropout", options->dropout, "Instead of the case's own")
       ->check(CLI::Range(0.0, 0.999));
+  verb->add_flag("--recompute", options->training.recompute,
+                 "Keep the inputs of layers alone and compute them again in the backward pass");
   verb->add_option("--init", options->init,
                    "A folder with weights.safetensors and batch.safetensors to start from");
   verb->add_option("--lengths", options->attention.lengths,

@@ -250,5 +250,45 @@ TEST(Tape, AFailingBackwardPassesItsErrorOn) {
   EXPECT_EQ(error_of([&] { backward(y, ones({2})); }), "out of something");
 }
 
+// y = replayed(2 x) + 3 x: x is a result that two users share, one of them made again.
+TEST(Tape, AResultMadeAgainHandsItsGradientOn) {
+  Gradients gradients;
+  const Tensor leaf = gradients.watch(random_tensor({2, 3}, 1));
+  const Tensor x = times_by_write(leaf, 10);
+  int made = 0;
+  const Tensor twice = record(empty_like(x), {x}, [x, &made](const Tensor& dy, Sink& d) {
+    d.replay([&] { return ++made, times_by_write(times_by_add(x, 4), 0.5); }, dy);
+  });
+  backward(stack_rows({twice, times_by_write(x, 3)}), ones({4, 3}));
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(gradients.of(leaf).to_vector<double>(), std::vector<double>(6, 50));
+}
+
+TEST(Tape, AReplayReachesWhatItsResultWasNotRecordedWith) {
+  Gradients gradients;
+  const Tensor a = gradients.watch(random_tensor({2, 3}, 1)),
+               b = gradients.watch(random_tensor({2, 3}, 2));
+  const Tensor x = times_by_write(a, 2), other = times_by_write(b, 5);
+  const Tensor y =
+      record(empty_like(stack_rows({x, other})), {x}, [x, other](const Tensor& dy, Sink& d) {
+        d.replay([&] { return stack_rows({x, times_by_write(other, 7)}); }, dy);
+      });
+  backward(y, ones({4, 3}));
+  EXPECT_EQ(gradients.of(a).to_vector<double>(), std::vector<double>(6, 2));
+  EXPECT_EQ(gradients.of(b).to_vector<double>(), std::vector<double>(6, 35));
+}
+
+TEST(Tape, AReplayThatIsNotRecordedIsAnError) {
+  Gradients gradients;
+  const Tensor x = gradients.watch(random_tensor({2, 3}, 1));
+  const Tensor y = record(empty_like(x), {x}, [x](const Tensor& dy, Sink& d) {
+    d.replay([&] { return times_by_write(x.detach(), 2); }, dy);
+  });
+  EXPECT_NE(error_of([&] {
+              backward(y, ones({2, 3}));
+            }).find("expected a recorded result"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace rapt

@@ -37,9 +37,10 @@ Steps run_steps(const TrainingCase& c, const TrainingOptions& options) {
   for (int64_t step = 0; step < options.steps + kWarmUp; ++step) {
     if (step == kWarmUp) reset_profile();
     const auto start = Clock::now();
-    const train::StepResult done = train::take_step(
-        [&](const Pass& pass) { return c.loss(pass); }, *optimizer, gradients,
-        {c.rate(), options.seed, static_cast<uint64_t>(step), options.compute_type});
+    const train::StepResult done =
+        train::take_step([&](const Pass& pass) { return c.loss(pass); }, *optimizer, gradients,
+                         {c.rate(), options.seed, static_cast<uint64_t>(step), options.compute_type,
+                          options.recompute});
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (step >= kWarmUp) steps.times.push_back(seconds);
     steps.losses.push_back(done.loss.mean());

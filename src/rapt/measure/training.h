@@ -25,6 +25,7 @@ struct TrainingOptions {
       init{};  // a folder with weights.safetensors and batch.safetensors to start from
   uint64_t seed = 0;
   std::optional<DType> compute_type{};  // bf16: with f32 parameters; unset: theirs
+  bool recompute = false;               // layers again in the backward pass
 };
 
 struct TrainingResult {

@@ -2,6 +2,7 @@
 
 #include "rapt/base/check.h"
 #include "rapt/base/checked.h"
+#include "rapt/nn/recompute.h"
 
 namespace rapt::nn {
 
@@ -26,6 +27,14 @@ Tensor DecoderLayer::run(const Tensor& input, const Rows& rows, const Sublayer& 
 
 Tensor DecoderLayer::forward(const Tensor& x, const Rows& rows, const ScoreTerms& terms,
                              const Memory& memory, const Pass& pass) const {
+  if (!pass.recomputes(x)) return run_whole(x, rows, terms, memory, pass);
+  return recompute(x, [=, this, again = pass.without_recomputing()] {
+    return run_whole(x, rows, terms, memory, again);
+  });
+}
+
+Tensor DecoderLayer::run_whole(const Tensor& x, const Rows& rows, const ScoreTerms& terms,
+                               const Memory& memory, const Pass& pass) const {
   return run(
       x, rows,
       [&](const Tensor& y, const Pass& inner) {

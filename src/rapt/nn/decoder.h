@@ -44,6 +44,8 @@ class DecoderLayer : public Module {
   using Sublayer = std::function<Tensor(const Tensor& x, const Pass& pass)>;
   Tensor run(const Tensor& x, const Rows& rows, const Sublayer& self, const Sublayer& cross,
              const Pass& pass) const;
+  Tensor run_whole(const Tensor& x, const Rows& rows, const ScoreTerms& terms, const Memory& memory,
+                   const Pass& pass) const;
 
   LayerOptions options_;
   Attention self_attention_;

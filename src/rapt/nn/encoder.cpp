@@ -1,5 +1,7 @@
 #include "rapt/nn/encoder.h"
 
+#include "rapt/nn/recompute.h"
+
 namespace rapt::nn {
 
 EncoderLayer::EncoderLayer(const LayerOptions& o, const Init& init)
@@ -9,8 +11,15 @@ EncoderLayer::EncoderLayer(const LayerOptions& o, const Init& init)
       feed_forward_(feed_forward(o, init)),
       feed_forward_norm_(layer_norm(o, init)) {}
 
-Tensor EncoderLayer::forward(const Tensor& input, const Rows& rows, const ScoreTerms& terms,
+Tensor EncoderLayer::forward(const Tensor& x, const Rows& rows, const ScoreTerms& terms,
                              const Pass& pass) const {
+  if (!pass.recomputes(x)) return run(x, rows, terms, pass);
+  return recompute(
+      x, [=, this, again = pass.without_recomputing()] { return run(x, rows, terms, again); });
+}
+
+Tensor EncoderLayer::run(const Tensor& input, const Rows& rows, const ScoreTerms& terms,
+                         const Pass& pass) const {
   const Tensor x = sublayer(
       input, rows, self_attention_norm_, options_, "self_attention",
       [&](const Tensor& y, const Pass& inner) {

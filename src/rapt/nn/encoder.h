@@ -19,6 +19,8 @@ class EncoderLayer : public Module {
   void visit(const Visitor& visitor, const std::string& prefix) const override;
 
  private:
+  Tensor run(const Tensor& x, const Rows& rows, const ScoreTerms& terms, const Pass& pass) const;
+
   LayerOptions options_;
   Attention self_attention_;
   LayerNorm self_attention_norm_;

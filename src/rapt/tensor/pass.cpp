@@ -15,6 +15,17 @@ Pass Pass::scope(std::string_view name, int64_t index) const {
   return scope(fmt::format("{}.{}", name, index));
 }
 
+bool Pass::recomputes(const Tensor& input) const {
+  return options_.recompute && options_.gradients != nullptr && options_.capture == nullptr &&
+         input.recorded();
+}
+
+Pass Pass::without_recomputing() const {
+  Pass other = *this;
+  other.options_.recompute = false;
+  return other;
+}
+
 Tensor Pass::use(const Parameter& parameter) const {
   RAPT_ASSERT(parameter.defined());
   return options_.gradients == nullptr ? parameter.value() : options_.gradients->use(parameter);

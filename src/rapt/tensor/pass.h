@@ -35,6 +35,9 @@ struct PassOptions {
   // Of activations and their gradients: unset, the type of the parameters; or bf16 with f32 ones
   // that have twins.
   std::optional<DType> compute_type{};
+  // Layers keep their input alone and are computed again when gradients come back (Chen et al.
+  // 2016, "Training Deep Nets with Sublinear Memory Cost"). Gradients have the same bits.
+  bool recompute = false;
 };
 
 class Pass {
@@ -57,6 +60,10 @@ class Pass {
   const std::string& path() const { return path_; }
 
   bool training() const { return options_.training; }
+
+  // Whether a layer with this input computes again: not where weights are captured.
+  bool recomputes(const Tensor& input) const;
+  Pass without_recomputing() const;  // the same pass, as such a layer runs
 
   // A weight for an op: a leaf if this pass has gradients. The second form is rows [begin, begin +
   // count).

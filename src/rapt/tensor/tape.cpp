@@ -286,17 +286,67 @@ Tensor record_leaf(const Tensor& x, std::shared_ptr<GradientSlot> slot) {
   return TapeAccess::at_node(x, std::move(node));
 }
 
-void backward(const Tensor& y, const Tensor& dy) {
+namespace {
+
+using Node = std::shared_ptr<TapeNode>;
+
+struct Later {
+  bool operator()(const Node& a, const Node& b) const { return a->order < b->order; }
+};
+
+}  // namespace
+
+// Nodes from the last made on: each has the whole of its gradient when its turn comes.
+class BackwardRun {
+ public:
+  // What was made up to `from` is only handed its gradient, and told to `reached`.
+  BackwardRun(uint64_t from, std::vector<Node>& reached) : from_(from), reached_(reached) {}
+
+  void start(const Node& node) { queue_.push(node); }
+
+  void run() {
+    while (!queue_.empty()) {
+      const Node node = queue_.top();
+      queue_.pop();
+      if (node->order == 0 || node->ran) continue;  // a leaf, or queued by several of its users
+      if (node->order <= from_) {
+        reached_.push_back(node);
+        continue;
+      }
+      run(*node);
+    }
+  }
+
+ private:
+  void run(TapeNode& node) {
+    node.ran = true;
+    const Tensor gradient = node.slot->whole();
+    node.slot->release();
+    Sink sink(node.inputs, gradient);
+    node.run(gradient, sink);
+    sink.finish();
+    for (const Sink::Input& input : node.inputs) queue(input.node);
+    for (const Node& reached : sink.reached_) queue(reached);
+    node.release();
+  }
+
+  void queue(const Node& node) {
+    if (node == nullptr || node->order == 0) return;
+    RAPT_CHECK(!node->ran,
+               "backward: a part of this graph was run before, and what it saved is freed");
+    if (node->slot->written()) queue_.push(node);
+  }
+
+  const uint64_t from_;
+  std::vector<Node>& reached_;
+  std::priority_queue<Node, std::vector<Node>, Later> queue_;
+};
+
+void send_back(const Tensor& y, const Tensor& dy, uint64_t from, std::vector<Node>& reached) {
   RAPT_CHECK(y.recorded(), "backward: expected a recorded result, got one made without gradients");
   RAPT_CHECK(dy.shape() == y.shape() && dy.dtype() == y.dtype(),
              "backward: expected a gradient {} of {}, got {} of {}", y.shape().text(),
              dtype_name(y.dtype()), dy.shape().text(), dtype_name(dy.dtype()));
-  const auto later = [](const std::shared_ptr<TapeNode>& a, const std::shared_ptr<TapeNode>& b) {
-    return a->order < b->order;
-  };
-  std::priority_queue<std::shared_ptr<TapeNode>, std::vector<std::shared_ptr<TapeNode>>,
-                      decltype(later)>
-      queue(later);
   const Sink::Input start{TapeAccess::node(y), y.shape(), TapeAccess::offset(y), y.row_stride(),
                           y.dtype()};
   RAPT_CHECK(!start.node->ran,
@@ -308,25 +358,19 @@ void backward(const Tensor& y, const Tensor& dy) {
     copy_into(first, dy);
     seed.finish();
   }
-  queue.push(start.node);
-  while (!queue.empty()) {
-    const std::shared_ptr<TapeNode> node = queue.top();
-    queue.pop();
-    if (node->order == 0 || node->ran) continue;  // a leaf, or queued by several of its users
-    node->ran = true;
-    const Tensor gradient = node->slot->whole();
-    node->slot->release();
-    Sink sink(node->inputs, gradient);
-    node->run(gradient, sink);
-    sink.finish();
-    for (const Sink::Input& input : node->inputs) {
-      if (input.node == nullptr || input.node->order == 0) continue;
-      RAPT_CHECK(!input.node->ran,
-                 "backward: a part of this graph was run before, and what it saved is freed");
-      if (input.node->slot->written()) queue.push(input.node);
-    }
-    node->release();
-  }
+  BackwardRun run(from, reached);
+  run.start(start.node);
+  run.run();
+}
+
+void backward(const Tensor& y, const Tensor& dy) {
+  std::vector<Node> none;  // everything was made after 0
+  send_back(y, dy, 0, none);
+}
+
+void Sink::replay(const std::function<Tensor()>& make, const Tensor& dy) {
+  const uint64_t before = next_order.load(std::memory_order_relaxed) - 1;
+  send_back(make(), dy, before, reached_);
 }
 
 void backward(const Tensor& y) { backward(y, Tensor::full(y.shape(), y.dtype(), 1)); }

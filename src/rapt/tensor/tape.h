@@ -75,8 +75,14 @@ class Sink {
   // where there is none, else it is added.
   void give(int i, Tensor gradient);
 
+  // Makes a result again, recorded, and sends dy back through it: to leaves, and to what was made
+  // before this call, whose backward goes on from there. That of inputs comes about this way, too.
+  void replay(const std::function<Tensor()>& make, const Tensor& dy);
+
  private:
-  friend void backward(const Tensor& y, const Tensor& dy);
+  friend class BackwardRun;
+  friend void send_back(const Tensor&, const Tensor&, uint64_t,
+                        std::vector<std::shared_ptr<TapeNode>>&);
   struct Input {
     std::shared_ptr<TapeNode> node;  // null: no gradient wanted
     Shape shape;
@@ -99,6 +105,7 @@ class Sink {
   };
   std::vector<Pending> pending_;
   std::vector<const Input*> placed_;
+  std::vector<std::shared_ptr<TapeNode>> reached_;  // by replay()
 };
 
 // From the gradient dy of a result to those of its inputs. dy may be overwritten if it is handed on

@@ -77,7 +77,8 @@ class Fit {
           return seq2seq_loss(model_, batch, options_.label_smoothing, pass);
         },
         optimizer_, gradients_,
-        {rate, options_.seed, static_cast<uint64_t>(place_.step), options_.compute_type});
+        {rate, options_.seed, static_cast<uint64_t>(place_.step), options_.compute_type,
+         options_.recompute});
     count_skips(result);
     place_.batch += micro_batches;
     ++place_.step;

@@ -39,6 +39,7 @@ struct FitOptions {
   std::function<double(int64_t step)> rate{};  // the learning rate of a step, from 0
   std::function<bool()> stop{};                // asked after every step: true ends the run there
   std::optional<DType> compute_type{};         // bf16: parameters stay f32; unset: theirs
+  bool recompute = false;                      // layers again in the backward pass: less memory
   // Steps in a row that may be left out because a loss or gradient was not finite.
   int64_t max_skips = 0;
 };

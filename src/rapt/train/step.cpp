@@ -13,7 +13,12 @@ StepResult try_step(int64_t micro_batches,
   RAPT_CHECK(micro_batches >= 1, "step: expected at least 1 micro-batch, got {}", micro_batches);
   gradients.clear();
   StepResult result;
-  const Pass pass = Pass::train(gradients, options.seed, options.step, options.compute_type);
+  const Pass pass({.training = true,
+                   .seed = options.seed,
+                   .step = options.step,
+                   .gradients = &gradients,
+                   .compute_type = options.compute_type,
+                   .recompute = options.recompute});
   double sum = 0;
   for (int64_t micro = 0; micro < micro_batches; ++micro) {
     Loss part = loss(micro, pass);

@@ -26,6 +26,7 @@ struct StepOptions {
   uint64_t seed = 0, step = 0;
   // Unset: the type of the parameters. bf16: they are f32 and have twins, see nn::make_twins.
   std::optional<DType> compute_type{};
+  bool recompute = false;  // layers are computed again in the backward pass: see PassOptions
 };
 
 // Forward and backward of every micro-batch, then one update with the gradient of the mean loss
