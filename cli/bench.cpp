@@ -180,7 +180,7 @@ int bench(Options options, const CLI::App& verb, const Globals& globals) {
   check_case(options.name);
   const bool narrow = options.dtype == "bf16";
   if (options.name == "translate") {
-    refuse_flags(verb, options.name, {"--dropout", "--init", "--lengths"});
+    refuse_flags(verb, options.name, {"--dropout", "--init", "--lengths", "--recompute"});
     if (narrow) fail(ErrorKind::usage, "bench translate: expected --dtype f32, got bf16");
     if (verb.count("--steps") > 0) options.decoding.runs = options.training.steps;
     options.decoding.seed = globals.seed;

@@ -125,6 +125,9 @@ void add_learning_flags(CLI::App& verb, Options& options) {
   add_choice(verb, "--dtype", options.dtype, {"f32", "bf16"},
              "What is computed in: f32, or bf16 with parameters of f32, faster on CPUs that "
              "multiply it");
+  verb.add_flag("--recompute", recipe.fit.recompute,
+                "Keep only the inputs of layers for the backward pass and compute the rest again: "
+                "less memory, more time, the same model");
   add_share(verb, "--label-smoothing", recipe.fit.label_smoothing,
             "Share of the probability that is spread over all words, in [0, 1)");
   add_share(verb, "--ema", options.run.ema,

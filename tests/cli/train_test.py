@@ -57,6 +57,11 @@ class Train(TestCase):
                   .hexdigest() for threads in ("1", "2", "3") for dtype in ("bf16", "f32")}
         self.assertEqual(len(hashes), 2)  # one of each type
 
+    def test_recomputing_changes_no_bit_of_a_model(self):
+        hashes = {hashlib.sha256((self.model(*flags, "--epochs", "3") / "model.safetensors").read_bytes()).hexdigest()
+                  for flags in ((), ("--recompute",))}
+        self.assertEqual(len(hashes), 1)
+
     def test_a_signal_stops_after_the_step_and_the_model_is_written(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(number):
