@@ -11,16 +11,14 @@
 namespace rapt::cli {
 namespace {
 
-int dump(const TrainOptions& given, const CLI::App& verb, const Globals& globals) {
+int dump(const TrainOptions& given, CLI::App& verb, const Globals& globals) {
   const config::Schema schema = train_schema(verb);
-  std::vector<config::Setting> stored;
-  if (verb.get_option("--resume")->count() > 0) {
-    const std::string folder = run_folder(given);
-    const auto begun = train::open_run(
-        folder, [&](const std::string& line) { log(globals, Level::warning, line); });
-    if (!begun) fail(ErrorKind::model, "--resume: {} holds no run to go on with", folder);
-    stored = stored_settings(begun->state, schema);
-  }
+  const auto begun =
+      resumed_run(given, [&](const std::string& line) { log(globals, Level::warning, line); });
+  if (!begun && !given.resume.empty())
+    fail(ErrorKind::model, "--resume: {} holds no run to go on with", run_folder(given));
+  const auto stored =
+      begun ? stored_settings(begun->state, schema) : std::vector<config::Setting>();
   print(to_yaml(schema, expect_sound(gather(verb, given, stored))));
   return 0;
 }

@@ -210,7 +210,7 @@ void expect_enough(const Options& options, bool has_folder) {
 }
 
 // A file's settings are a configuration, whatever is wrong with them.
-void settle(Options& options, const config::Settings& settings) {
+void settle_as_said(Options& options, const config::Settings& settings) {
   const bool is_from_file = std::any_of(settings.begin(), settings.end(), [](const auto& entry) {
     return entry.second.origin == config::Origin::file;
   });
@@ -222,36 +222,48 @@ void settle(Options& options, const config::Settings& settings) {
   }
 }
 
-int train(const Options& given, const CLI::App& verb, const Globals& globals) {
-  const bool resumes = verb.get_option("--resume")->count() > 0;
-  const std::string folder = run_folder(given);
-  const config::Schema schema = train_schema(verb);
+// What was said, and the run that goes on, if one does.
+struct Plan {
+  Options options;
   std::optional<train::OpenRun> begun;
-  std::vector<config::Setting> stored;
-  if (resumes) {
-    begun = train::open_run(folder,
-                            [&](const std::string& line) { log(globals, Level::warning, line); });
-    if (begun) stored = stored_settings(begun->state, schema);
-  }
+  std::string arguments;  // for the checkpoints
+};
+
+Plan make_plan(const Options& given, CLI::App& verb, const Globals& globals) {
+  const config::Schema schema = train_schema(verb);
+  const bool resumes = !given.resume.empty();
+  Plan plan;
+  plan.begun =
+      resumed_run(given, [&](const std::string& line) { log(globals, Level::warning, line); });
+  const auto stored =
+      plan.begun ? stored_settings(plan.begun->state, schema) : std::vector<config::Setting>();
   const config::Settings settings = expect_sound(gather(verb, given, stored));
-  Options options = options_of(settings);
-  options.out = folder;
+  Options& options = plan.options;
+  options = options_of(settings);
+  options.out = run_folder(given);
+  options.restart = given.restart;
   const bool has_text = !options.files.source.empty() || !options.files.pairs.empty();
-  if (resumes && !begun && (given.out.empty() || !has_text))
-    fail(ErrorKind::model, "--resume: {} holds no run to go on with", folder);
+  if (resumes && !plan.begun && (given.out.empty() || !has_text))
+    fail(ErrorKind::model, "--resume: {} holds no run to go on with", options.out);
   expect_enough(options, resumes || verb.get_option("--out")->count() > 0);
-  settle(options, settings);
-  if (begun) {
+  settle_as_said(options, settings);
+  options.run.settings = kAboutSettings + to_yaml(schema, settings);
+  plan.arguments = arguments_of(settings, schema);
+  if (resumes && !plan.begun) say(globals, "no checkpoint yet: beginning at the start");
+  return plan;
+}
+
+int train(const Options& given, CLI::App& verb, const Globals& globals) {
+  Plan plan = make_plan(given, verb, globals);
+  Options& options = plan.options;
+  const std::optional<train::OpenRun>& begun = plan.begun;
+  if (begun)
     say(globals, fmt::format("going on from step {}", begun->state.place.step),
         {{"step", begun->state.place.step}});
-  } else if (resumes) {
-    say(globals, "no checkpoint yet: beginning at the start");
-  }
   decode::check_model_folder(options.out);
-  if (!begun && !given.restart) train::expect_no_open_run(options.out);
-  options.run.settings = kAboutSettings + to_yaml(schema, settings);
+  if (!begun && !options.restart) train::expect_no_open_run(options.out);
   Job job = prepare(options, begun, globals);
-  job.state.arguments = arguments_of(settings, schema);
+  job.state.arguments = plan.arguments;
   const int64_t parameters = nn::count_parameters(*job.translator.model);
   const int64_t tokens = options.recipe.fit.batches.tokens;
   say(globals, fmt::format("{} parameters, batches of at most {} tokens", parameters, tokens),

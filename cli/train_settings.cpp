@@ -67,7 +67,7 @@ config::Key key_of(CLI::Option& option) {
   return key;
 }
 
-const CLI::App& program_of(const CLI::App& verb) {
+CLI::App& program_of(CLI::App& verb) {
   return verb.get_parent() == nullptr ? verb : program_of(*verb.get_parent());
 }
 
@@ -120,16 +120,14 @@ config::Settings whole(const config::Schema& schema, const config::Settings& sai
 
 }  // namespace
 
-config::Schema train_schema(const CLI::App& verb) { return train_schema(verb, program_of(verb)); }
+config::Schema train_schema(CLI::App& verb) { return train_schema(verb, program_of(verb)); }
 
-config::Schema train_schema(const CLI::App& verb, const CLI::App& program) {
+config::Schema train_schema(CLI::App& verb, CLI::App& program) {
   std::vector<config::Key> keys;
-  for (const CLI::Option* option : verb.get_options()) {
-    // The checks of a flag are only handed out by one that may be changed.
-    if (!option->get_lnames().empty()) keys.push_back(key_of(*const_cast<CLI::Option*>(option)));
+  for (CLI::Option* option : verb.get_options()) {
+    if (!option->get_lnames().empty()) keys.push_back(key_of(*option));
   }
-  const CLI::Option* seed = program.get_option("--seed");
-  keys.push_back(key_of(*const_cast<CLI::Option*>(seed)));
+  keys.push_back(key_of(*program.get_option("--seed")));
   return config::Schema(std::move(keys));
 }
 
@@ -141,7 +139,14 @@ std::string run_folder(const TrainOptions& given) {
   return is_named ? given.resume.front() : given.out;
 }
 
-Said gather(const CLI::App& verb, const TrainOptions& given, const std::vector<Setting>& stored) {
+std::optional<train::OpenRun> resumed_run(const TrainOptions& given, const Warn& warn) {
+  if (given.resume.empty()) return std::nullopt;
+  const std::string folder = run_folder(given);
+  if (folder.empty()) fail(ErrorKind::usage, "--resume: expected DIR after it, or --out DIR");
+  return train::open_run(folder, warn);
+}
+
+Said gather(CLI::App& verb, const TrainOptions& given, const std::vector<Setting>& stored) {
   const config::Schema schema = train_schema(verb);
   config::Settings said;
   std::vector<Error> problems;

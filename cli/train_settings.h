@@ -1,6 +1,8 @@
 // The settings of rapt train, from everyone who may say them.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +13,15 @@ namespace rapt::cli {
 
 // What a verb with the flags of train takes from CONFIG.yaml and from the environment, too: its
 // long flags, and --seed of the program.
-config::Schema train_schema(const CLI::App& verb);
-config::Schema train_schema(const CLI::App& verb, const CLI::App& program);
+config::Schema train_schema(CLI::App& verb);
+config::Schema train_schema(CLI::App& verb, CLI::App& program);
 
 // The folder of the run, by --out or --resume. Throws Error (usage) where they differ.
 std::string run_folder(const TrainOptions& given);
+
+// The run that --resume goes on with; nothing without the flag, and where nothing was saved yet.
+using Warn = std::function<void(const std::string& line)>;
+std::optional<train::OpenRun> resumed_run(const TrainOptions& given, const Warn& warn);
 
 // What was said, and what is wrong with it: (config) from files, (usage) from the environment and
 // --set.
@@ -26,8 +32,7 @@ struct Said {
 
 // Everything that was said, from what is built in to the flags of `verb`. `stored` are the settings
 // of a run that goes on. Throws Error (config) where a file is no configuration at all.
-Said gather(const CLI::App& verb, const TrainOptions& given,
-            const std::vector<config::Setting>& stored);
+Said gather(CLI::App& verb, const TrainOptions& given, const std::vector<config::Setting>& stored);
 
 // The settings, if nothing is wrong with them; throws the first Error otherwise.
 config::Settings expect_sound(Said said);

@@ -90,6 +90,7 @@ class Resume(TestCase):
         self.assertEqual(again.code, 0, again)
         self.assertIn("the run had ended at step", again.err)
         self.assert_fails(rapt("train", "--resume", self.folder / "none"), 4, "none", "no run to go on with")
+        self.assert_fails(rapt("train", "--resume"), 2, "--resume: expected DIR after it, or --out DIR")
 
     def test_changed_files_and_flags_are_named(self):
         rapt(*self.arguments("run"))
