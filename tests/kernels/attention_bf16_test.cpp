@@ -99,7 +99,8 @@ void expect_reference(const AttentionShape& shape, uint64_t seed, Prepare&& prep
 const auto kPlain = [](auto&) {};
 
 TEST(AttentionBf16, EqualsTheReferenceOnManyTiles) {
-  expect_reference({.queries = {300, 31, 40}, .keys = {290, 40, 31}, .Dk = 64, .Dv = 64}, 1, kPlain);
+  expect_reference({.queries = {300, 31, 40}, .keys = {290, 40, 31}, .Dk = 64, .Dv = 64}, 1,
+                   kPlain);
   expect_reference({.queries = {70, 33, 700},
                     .keys = {40, 300, 600},
                     .H = 4,

@@ -180,8 +180,7 @@ TEST(VisionTransformer, ComputesInBf16BesideParametersOfF32) {
     EXPECT_EQ(scores.dtype(), type.value_or(DType::f32));
     backward(scores, random_tensor({3, 3}, 5).to(scores.dtype()));
     std::vector<Tensor> all = {scores.detach()};
-    for (const NamedParameter& p : nn::parameters(model))
-      all.push_back(gradients.of(p.parameter));
+    for (const NamedParameter& p : nn::parameters(model)) all.push_back(gradients.of(p.parameter));
     return all;
   };
   const std::vector<Tensor> got = run(DType::bf16), want = run({});

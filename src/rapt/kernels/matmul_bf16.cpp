@@ -16,8 +16,6 @@
 namespace rapt::kernels {
 namespace {
 
-using onednn::Type;
-
 // A matrix in f32, its rows without gaps.
 class Wide {
  public:

@@ -1,5 +1,5 @@
-// An exponential moving average of the weights: the averages of Polyak and Juditsky 1992 in the form
-// that forgets.
+// An exponential moving average of the weights: the averages of Polyak and Juditsky 1992 in the
+// form that forgets.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,8 @@ struct Recipe {
   // (config) where a schedule needs an end that is not known.
   void settle(const data::PairCorpus& corpus);
 
-  // `fit` with the rates of the schedule and batches drawn by its seed. The recipe is a settled one.
+  // `fit` with the rates of the schedule and batches drawn by its seed. The recipe is a settled
+  // one.
   FitOptions fit_options() const;
 
   std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<NamedParameter> parameters) const;

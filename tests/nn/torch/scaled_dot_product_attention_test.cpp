@@ -2,7 +2,6 @@
 // the original.
 #include "rapt/nn/torch/scaled_dot_product_attention.h"
 
-
 #include "tests/testing/gradients.h"
 #include "tests/testing/tensors.h"
 

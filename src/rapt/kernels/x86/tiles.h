@@ -18,7 +18,8 @@
 #endif
 
 // What code around tiles may use.
-#define RAPT_AMX_TARGET gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
+#define RAPT_AMX_TARGET \
+  gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
 
 namespace rapt::kernels::x86 {
 
