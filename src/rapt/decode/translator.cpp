@@ -94,7 +94,7 @@ void write_tokenizers(const Translator& translator, const fs::path& folder) {
 
 }  // namespace
 
-Translator load_translator(const fs::path& folder) {
+Translator load_translator(const fs::path& folder, Weights weights) {
   const models::EncoderDecoderConfig config = models::read_config(folder);
   const text::SpecialIds source{.pad = config.pad_id, .unk = config.unk_id};
   const text::SpecialIds target{
@@ -113,7 +113,11 @@ Translator load_translator(const fs::path& folder) {
     const text::Vocabulary* beside = translator.target.vocabulary();
     translator.source = beside ? with_start_and_end(words, *beside) : std::move(words);
   }
-  translator.model = models::load_encoder_decoder(folder, DType::f32);
+  const bool int8 =
+      weights == Weights::int8 || (weights == Weights::stored && models::holds_int8(folder));
+  translator.model =
+      int8 ? models::load_int8(folder) : models::load_encoder_decoder(folder, DType::f32);
+  if (!int8 && weights != Weights::plain) translator.model->freeze();
   return translator;
 }
 

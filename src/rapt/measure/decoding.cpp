@@ -119,7 +119,8 @@ DecodingResult run_decoding(const DecodingOptions& options) {
       fail(ErrorKind::usage, "bench translate: expected {} of at least 1, got {}", name, value);
   }
   Rng rng(options.seed);
-  const EncoderDecoder model = endless_model(rng);
+  EncoderDecoder model = endless_model(rng);
+  options.int8 ? model.make_int8() : model.freeze();
   const Sentences sources = draw_sources(rng);
   forget_peak_memory();
   const std::span all(sources);
@@ -149,7 +150,8 @@ DecodingResult run_decoding(const DecodingOptions& options) {
   getrusage(RUSAGE_SELF, &usage);
   result.rss_mib = usage.ru_maxrss / 1024;
   result.flops_per_s = flops_of(model.config(), sources, options.beam) / taken;
-  result.fraction_of_peak = result.flops_per_s / f32_peak(result.threads);
+  result.fraction_of_peak =
+      result.flops_per_s / (options.int8 ? int8_peak(result.threads) : f32_peak(result.threads));
   return result;
 }
 

@@ -16,6 +16,7 @@ struct DecodingOptions {
   int64_t batch = 32;  // sources decoded together, those of like length
   int64_t runs = 3;    // timed, each over all sources, after one that is not
   uint64_t seed = 0;
+  bool int8 = false;  // the products, in place of f32
 };
 
 struct DecodingResult {

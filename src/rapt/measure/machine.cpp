@@ -145,6 +145,16 @@ MachineReport measure(Runtime& runtime, float* x, int64_t count) {
   return report;
 }
 
+// Of the loops whose type ends so, and of f32.
+double best_peak(std::string_view type, int threads) {
+  ThreadPool pool(threads);
+  double best = f32_peak(threads);
+  for (const kernels::PeakLoop& loop : kernels::peak_loops()) {
+    if (std::string_view(loop.name).ends_with(type)) best = std::max(best, peak(loop, pool));
+  }
+  return best;
+}
+
 }  // namespace
 
 double f32_peak(int threads) {
@@ -152,14 +162,9 @@ double f32_peak(int threads) {
   return peak(kernels::peak_loops().front(), pool);
 }
 
-double bf16_peak(int threads) {
-  ThreadPool pool(threads);
-  double best = f32_peak(threads);
-  for (const kernels::PeakLoop& loop : kernels::peak_loops()) {
-    if (std::string_view(loop.name).ends_with("bf16")) best = std::max(best, peak(loop, pool));
-  }
-  return best;
-}
+double bf16_peak(int threads) { return best_peak("bf16", threads); }
+
+double int8_peak(int threads) { return best_peak("int8", threads); }
 
 std::vector<MachineReport> measure_machine() {
   Runtime& all = Runtime::current();

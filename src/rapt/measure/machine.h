@@ -14,6 +14,8 @@ namespace rapt::measure {
 double f32_peak(int threads);
 // The same of bf16 numbers by the fastest instructions that there are for them; f32's without any.
 double bf16_peak(int threads);
+// The same of int8 numbers.
+double int8_peak(int threads);
 
 // Rates are those of the better ones among short runs: a neighbour may disturb some.
 struct MachineReport {

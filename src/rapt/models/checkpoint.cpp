@@ -8,6 +8,7 @@
 
 #include "rapt/base/check.h"
 #include "rapt/base/file.h"
+#include "rapt/models/int8_weights.h"
 #include "rapt/models/json.h"
 #include "rapt/models/safetensors.h"
 #include "rapt/tensor/dispatch.h"
@@ -71,6 +72,13 @@ bool equal(const Tensor& a, const Tensor& b) {
          std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.numel() * size_of(a.dtype()))) == 0;
 }
 
+void check_tied(const std::string& name, bool same) {
+  RAPT_CHECK(same,
+             "{}: expected the same values as the tensor that it is tied to; set tie_embeddings "
+             "to none if they are meant to differ",
+             name);
+}
+
 // Reads a tensor of the file into the parameters that it is made of.
 void read_entry(const SafetensorsFile& file, const TensorInfo& info,
                 const std::vector<Tensor>& parts, bool compare) {
@@ -85,10 +93,7 @@ void read_entry(const SafetensorsFile& file, const TensorInfo& info,
   RAPT_CHECK(info.shape == wanted || patches, "{}: expected shape {}, got {}", info.name,
              Shape(wanted).text(), Shape(info.shape).text());
   if (compare) {
-    RAPT_CHECK(equal(file.load(info, parts[0].dtype()), stacked(parts)),
-               "{}: expected the same values as the tensor that it is tied to; set tie_embeddings "
-               "to none if they are meant to differ",
-               info.name);
+    check_tied(info.name, equal(file.load(info, parts[0].dtype()), stacked(parts)));
     return;
   }
   Tensor target = parts.size() == 1 ? parts[0] : Tensor::empty(Shape(wanted), parts[0].dtype());
@@ -128,9 +133,11 @@ void read_parameters(const nn::Module& model, const SafetensorsFile& file, const
   std::vector<std::string> order;
   const Named named = by_name(model, order);
   std::set<std::string_view> known(layout.positions.begin(), layout.positions.end());
-  std::set<std::pair<uint64_t, int64_t>> done;  // parameter and first row of what has been read
+  // What has been read: the tensors of each parameter, by its first row.
+  std::map<std::pair<uint64_t, int64_t>, const TensorInfo*> done;
   std::vector<std::pair<std::string, std::vector<std::string>>> missing;
   const std::vector<LayoutEntry> all = entries(layout, order);
+  Int8Reader int8;
   for (const LayoutEntry& entry : all) {
     known.insert(entry.file);
     const NamedParameter& first = named.at(entry.canonical.front());
@@ -139,9 +146,18 @@ void read_parameters(const nn::Module& model, const SafetensorsFile& file, const
       missing.emplace_back(entry.file, entry.canonical);
       continue;
     }
-    const bool tied = !done.emplace(first.parameter.id(), first.begin).second;
+    const auto [before, fresh] = done.emplace(std::pair(first.parameter.id(), first.begin), info);
+    if (!first.parameter.has_value()) {
+      if (info->type == FileType::i8) known.insert(file.at(scale_name(info->name)).name);
+      if (fresh) {
+        int8.read(file, *info, parts_of(entry, named));
+      } else {
+        check_tied(info->name, same_contents(file, *info, *before->second));
+      }
+      continue;
+    }
     read_entry(file, *info,
-               values_of(entry, named, [](const NamedParameter& p) { return p.value(); }), tied);
+               values_of(entry, named, [](const NamedParameter& p) { return p.value(); }), !fresh);
   }
   for (const auto& [name, canonical] :
        missing) {  // fine if the file has it under the name of a tied one
@@ -280,28 +296,53 @@ void load_weights(EncoderDecoder& model, const std::filesystem::path& path, cons
   with_error_kind(ErrorKind::model, path.string(), [&] { read_weights(model, file, layout); });
 }
 
-std::unique_ptr<EncoderDecoder> load_encoder_decoder(const std::filesystem::path& folder,
-                                                     std::optional<DType> dtype) {
+namespace {
+
+// A model with the weights of a folder; `init` says how it is made for those of the file.
+std::unique_ptr<EncoderDecoder> load(
+    const std::filesystem::path& folder,
+    const std::function<nn::Init(const SafetensorsFile& file)>& init) {
   const EncoderDecoderConfig config = read_config(folder);
   const std::filesystem::path path = folder / kWeightsFile;
   const SafetensorsFile file(path);
   return with_error_kind(ErrorKind::model, path.string(), [&] {
     int64_t elements = 0;
-    bool wide = true;
-    for (const TensorInfo& tensor : file.tensors()) {
-      elements += tensor.numel;
-      wide = wide && tensor.type == FileType::f64;
-    }
+    for (const TensorInfo& tensor : file.tensors()) elements += tensor.numel;
     // Before memory is taken for what a configuration claims.
     RAPT_CHECK(config.count_parameters() <= elements,
                "expected the {} parameters that {} describes, found {} elements",
                config.count_parameters(), kConfigFile, elements);
-    const DType wanted = dtype.value_or(wide ? DType::f64 : DType::f32);
-    auto model =
-        std::make_unique<EncoderDecoder>(config, nn::Init{.rng = nullptr, .dtype = wanted});
+    auto model = std::make_unique<EncoderDecoder>(config, init(file));
     read_weights(*model, file, layout(config.layout));
     return model;
   });
+}
+
+}  // namespace
+
+std::unique_ptr<EncoderDecoder> load_encoder_decoder(const std::filesystem::path& folder,
+                                                     std::optional<DType> dtype) {
+  return load(folder, [&](const SafetensorsFile& file) -> nn::Init {
+    RAPT_CHECK(!holds_int8(file),
+               "the weights are in int8, which is for translating alone; use the folder that they "
+               "were converted from");
+    const auto tensors = file.tensors();
+    const bool wide = std::all_of(tensors.begin(), tensors.end(), [](const TensorInfo& tensor) {
+      return tensor.type == FileType::f64;
+    });
+    return {.rng = nullptr, .dtype = dtype.value_or(wide ? DType::f64 : DType::f32)};
+  });
+}
+
+std::unique_ptr<EncoderDecoder> load_int8(const std::filesystem::path& folder) {
+  return load(folder, [](const SafetensorsFile&) -> nn::Init {
+    return {.rng = nullptr, .dtype = DType::f32, .matrices = false};
+  });
+}
+
+bool holds_int8(const std::filesystem::path& folder) {
+  expect_model(folder);
+  return holds_int8(SafetensorsFile(folder / kWeightsFile));
 }
 
 std::vector<std::pair<std::string, Tensor>> by_file_name(const nn::Module& model,
@@ -314,17 +355,24 @@ std::vector<std::pair<std::string, Tensor>> by_file_name(const nn::Module& model
   return all;
 }
 
-void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& folder) {
-  const Layout& names = layout(model.config().layout);
+void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& folder,
+                          const SaveOptions& options) {
+  EncoderDecoderConfig config = model.config();
+  if (!options.layout.empty()) config.layout = options.layout;
+  config.check();
+  const Layout& names = layout(config.layout);
   std::vector<TensorSource> sources;
-  for (auto& [name, tensor] :
-       by_file_name(model, names, [](const NamedParameter& p) { return p.value(); })) {
-    sources.push_back(source_of(name, tensor));
+  if (options.int8) {
+    sources = int8_sources(model, names);
+  } else {
+    for (auto& [name, tensor] :
+         by_file_name(model, names, [](const NamedParameter& p) { return p.value(); }))
+      sources.push_back(source_of(name, tensor));
   }
   for (const std::string_view name : names.positions)
     sources.push_back(source_of(std::string(name), model.positions()));
   write_safetensors(folder / kWeightsFile, sources, {{"format", "pt"}});
-  write_file(folder / kConfigFile, config_text(model.config()));
+  write_file(folder / kConfigFile, config_text(config));
 }
 
 }  // namespace rapt::models

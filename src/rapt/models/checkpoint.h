@@ -33,10 +33,16 @@ EncoderDecoderConfig read_config(const std::filesystem::path& folder);
 
 // A model with the weights of its folder. `dtype`: that of the parameters; without it f64 where all
 // weights of the file are F64, else f32. Throws Error (model) as read_config and SafetensorsFile
-// do, for a tensor that is missing, of another shape or unknown to the model, and for tied tensors
-// that differ.
+// do, for a tensor that is missing, of another shape or unknown to the model, for tied tensors that
+// differ, and for a folder in int8.
 std::unique_ptr<EncoderDecoder> load_encoder_decoder(const std::filesystem::path& folder,
                                                      std::optional<DType> dtype = {});
+
+// A model frozen for inference in int8: of a folder in int8 (docs/int8.md), or of any other, whose
+// matrices are quantised as they are read; both have the same bits. Throws Error (model) as above,
+// and for scales that are missing or cannot be.
+std::unique_ptr<EncoderDecoder> load_int8(const std::filesystem::path& folder);
+bool holds_int8(const std::filesystem::path& folder);  // throws Error (model) where it is none
 
 // Reads every parameter of a module from a file that names them as `layout` says. Throws Error for
 // a tensor that is missing, of another shape or without a place in the module (and in `layout`),
@@ -50,9 +56,16 @@ void load_state_dict(const nn::Module& module, const std::filesystem::path& file
 // Reads the weights of a file, named as `layout` says, into a model.
 void load_weights(EncoderDecoder& model, const std::filesystem::path& file, const Layout& layout);
 
+struct SaveOptions {
+  bool int8 = false;        // the matrices of products in int8, with scales
+  std::string layout = {};  // names of the tensors, other than the model's own
+};
+
 // Writes config.json and model.safetensors into a folder that exists. Each file is whole or not
-// there.
-void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& folder);
+// there. Throws Error for a layout that the model cannot have, for numbers that are not finite in
+// int8, and for a model that is in int8 already.
+void save_encoder_decoder(const EncoderDecoder& model, const std::filesystem::path& folder,
+                          const SaveOptions& options = {});
 
 // Something that each parameter has (its value, its gradient), under the names that a file in
 // `layout` gives it: parts are stacked as the file stacks them, tied parameters come under each

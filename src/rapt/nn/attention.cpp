@@ -51,9 +51,9 @@ std::vector<Parameter> Attention::in_weights(const Init& init) const {
 }
 
 Tensor Attention::product(const Tensor& x, Part part, const Pass& pass) const {
-  const Tensor bias = options_.bias ? pass.use(bias_, part.begin, part.count) : Tensor();
-  if (stacked()) return linear(x, pass.use_matrix(weights_[0], part.begin, part.count), bias);
+  if (stacked()) return linear(x, weights_[0], bias_, part.begin, part.count, pass);
   const size_t which = part.begin == 0 ? 0 : part.begin == qk_ ? 1 : 2;
+  const Tensor bias = options_.bias ? pass.use(bias_, part.begin, part.count) : Tensor();
   return linear(x, pass.use_matrix(weights_[which]), bias);
 }
 

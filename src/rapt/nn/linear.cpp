@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "rapt/ops/int8_linear.h"
+
 namespace rapt::nn {
 
 Linear::Linear(int64_t in, int64_t out, bool bias, const Init& init) {
@@ -14,13 +16,20 @@ Linear::Linear(const Parameter& weight, bool bias, const Init& init) : weight_(w
   if (bias) bias_ = init.constant({weight.shape()[0]}, 0);
 }
 
+Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& bias, int64_t begin,
+              int64_t count, const Pass& pass) {
+  const Tensor b = bias.defined() ? pass.use(bias, begin, count) : Tensor();
+  if (weight.int8() != nullptr) return int8_linear(x, *weight.int8(), begin, count, b);
+  if (weight.panels() != nullptr) return linear(x, *weight.panels(), begin, count, b);
+  return linear(x, pass.use_matrix(weight, begin, count), b);
+}
+
 Tensor Linear::forward(const Tensor& x, const Pass& pass) const {
-  return linear(x, pass.use_matrix(weight_), bias_.defined() ? pass.use(bias_) : Tensor());
+  return forward(x, 0, weight_.shape()[0], pass);
 }
 
 Tensor Linear::forward(const Tensor& x, int64_t begin, int64_t count, const Pass& pass) const {
-  return linear(x, pass.use_matrix(weight_, begin, count),
-                bias_.defined() ? pass.use(bias_, begin, count) : Tensor());
+  return linear(x, weight_, bias_, begin, count, pass);
 }
 
 void Linear::visit(const Visitor& visitor, const std::string& prefix) const {

@@ -6,6 +6,11 @@
 
 namespace rapt::nn {
 
+// x (N, in) times rows [begin, begin + count) of a weight (out, in), plus those of the bias (out),
+// which may be undefined: (N, count). A weight that is frozen multiplies as it is.
+Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& bias, int64_t begin,
+              int64_t count, const Pass& pass);
+
 class Linear : public Module {
  public:
   // Weight (out, in) and bias uniform within 1 / sqrt(in). Throws Error for negative sizes.

@@ -9,6 +9,7 @@ namespace {
 
 template <class Draw>
 Parameter drawn(const Init& init, const Shape& shape, Draw&& draw) {
+  if (!init.matrices && shape.rank() == 2) return Parameter::without_value(shape);
   if (init.rng == nullptr) return Parameter(Tensor::zeros(shape, init.dtype));
   Tensor x = Tensor::empty(shape, init.dtype);
   dispatch_float(init.dtype, "Init", [&](auto tag) {
@@ -35,7 +36,7 @@ int64_t count_parameters(const Module& module) {
   std::unordered_set<uint64_t> seen;
   int64_t count = 0;
   for (const NamedParameter& p : parameters(module)) {
-    if (seen.insert(p.parameter.id()).second) count += p.parameter.value().numel();
+    if (seen.insert(p.parameter.id()).second) count += p.parameter.shape().numel();
   }
   return count;
 }

@@ -38,6 +38,7 @@ void make_twins(const Module& module);
 struct Init {
   Rng* rng = nullptr;        // null: zeros, for weights that are loaded next
   DType dtype = DType::f32;  // or f64
+  bool matrices = true;      // false: matrices get no value, as int8 will take its place
 
   Parameter uniform(const Shape& shape, double bound) const;  // in [-bound, bound)
   Parameter normal(const Shape& shape, double deviation) const;

@@ -7,12 +7,49 @@
 
 namespace rapt {
 
-Parameter::Parameter(const Tensor& value) {
+std::shared_ptr<Parameter::State> Parameter::new_state(const Shape& shape, const Tensor& value) {
   static std::atomic<uint64_t> next{1};
+  return std::make_shared<State>(State{next.fetch_add(1), shape, value, {}, {}, {}});
+}
+
+Parameter::Parameter(const Tensor& value) {
   RAPT_CHECK(value.defined() && (value.dtype() == DType::f32 || value.dtype() == DType::f64) &&
                  value.contiguous(),
              "Parameter: expected a contiguous f32 or f64 tensor");
-  state_ = std::make_shared<State>(State{next.fetch_add(1), value.detach(), {}});
+  state_ = new_state(value.shape(), value.detach());
+}
+
+Parameter Parameter::without_value(const Shape& shape) {
+  Parameter parameter;
+  parameter.state_ = new_state(shape, {});
+  return parameter;
+}
+
+Tensor& Parameter::no_value() {
+  fail(ErrorKind::failure,
+       "Parameter: this model is frozen for inference; for anything else load the weights that it "
+       "was made of");
+}
+
+namespace {
+
+void check_shape(const Shape& shape, int64_t out, int64_t in) {
+  RAPT_CHECK(shape == Shape({out, in}), "Parameter: expected a matrix {}, got ({}, {})",
+             shape.text(), out, in);
+}
+
+}  // namespace
+
+void Parameter::set_int8(std::shared_ptr<const Int8Matrix> matrix) {
+  check_shape(shape(), matrix->out(), matrix->in());
+  state_->int8 = std::move(matrix);
+  state_->value = {};
+}
+
+void Parameter::set_panels(std::shared_ptr<const PanelMatrix> matrix, bool keep_value) {
+  check_shape(shape(), matrix->out(), matrix->in());
+  state_->panels = std::move(matrix);
+  if (!keep_value) state_->value = {};
 }
 
 void Parameter::make_twin() {

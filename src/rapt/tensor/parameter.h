@@ -1,5 +1,5 @@
 // A weight of a model: the f32 (or f64) master, and in bf16 training a narrow twin of the same
-// layout.
+// layout; or, in a model frozen for inference, the matrix that takes the master's place.
 //
 // Copies are the same parameter: tying two layers is copying one's handle to the other.
 #pragma once
@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "rapt/tensor/int8_matrix.h"
+#include "rapt/tensor/panel_matrix.h"
 #include "rapt/tensor/tensor.h"
 
 namespace rapt {
@@ -16,23 +18,40 @@ class Parameter {
  public:
   Parameter() = default;
   explicit Parameter(const Tensor& value);  // contiguous, f32 or f64
+  // Of this shape, without a value: a matrix that will be set_int8().
+  static Parameter without_value(const Shape& shape);
 
   bool defined() const { return state_ != nullptr; }
   uint64_t id() const { return state_->id; }  // unique in the process
-  Tensor& value() { return state_->value; }
-  const Tensor& value() const { return state_->value; }
-  const Shape& shape() const { return state_->value.shape(); }
+  // Throws Error where the parameter has no value, as it is frozen.
+  Tensor& value() { return has_value() ? state_->value : no_value(); }
+  const Tensor& value() const { return has_value() ? state_->value : no_value(); }
+  bool has_value() const { return state_->value.defined(); }
+  const Shape& shape() const { return state_->shape; }
   bool same_as(const Parameter& other) const { return state_ == other.state_; }
 
   // The bf16 twin: undefined until make_twin(); the optimizer rewrites it with the master.
   const Tensor& twin() const { return state_->twin; }
   void make_twin();
 
+  // The matrix in int8, or in panels of f32: null unless the model is frozen so. With `keep_value`
+  // the master stays beside panels, for those who look up its rows. Throws Error for another shape.
+  const Int8Matrix* int8() const { return state_->int8.get(); }
+  void set_int8(std::shared_ptr<const Int8Matrix> matrix);
+  const PanelMatrix* panels() const { return state_->panels.get(); }
+  void set_panels(std::shared_ptr<const PanelMatrix> matrix, bool keep_value);
+
  private:
+  [[noreturn]] static Tensor& no_value();
+
   struct State {
     uint64_t id;
+    Shape shape;
     Tensor value, twin;
+    std::shared_ptr<const Int8Matrix> int8;
+    std::shared_ptr<const PanelMatrix> panels;
   };
+  static std::shared_ptr<State> new_state(const Shape& shape, const Tensor& value);
   std::shared_ptr<State> state_;
 };
 
