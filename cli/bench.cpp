@@ -181,7 +181,8 @@ int bench(Options options, const CLI::App& verb, const Globals& globals) {
   const bool narrow = options.dtype == "bf16";
   if (options.name == "translate") {
     refuse_flags(verb, options.name, {"--dropout", "--init", "--lengths", "--recompute"});
-    if (narrow) fail(ErrorKind::usage, "bench translate: expected --dtype f32, got bf16");
+    if (narrow) fail(ErrorKind::usage, "bench translate: expected --dtype f32 or int8, got bf16");
+    options.decoding.int8 = options.dtype == "int8";
     if (verb.count("--steps") > 0) options.decoding.runs = options.training.steps;
     options.decoding.seed = globals.seed;
     return bench_decoding(options);
@@ -192,6 +193,8 @@ int bench(Options options, const CLI::App& verb, const Globals& globals) {
                   "--recompute"});
     return bench_machine(options.json);
   }
+  if (options.dtype == "int8")
+    fail(ErrorKind::usage, "bench {}: expected --dtype f32 or bf16, got int8", options.name);
   if (options.name == "sdpa") {
     refuse_flags(verb, options.name, {"--dropout", "--init", "--beam", "--batch", "--recompute"});
     if (verb.count("--steps") > 0) options.attention.steps = options.training.steps;
@@ -217,9 +220,10 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
       "(sdpa: a line a setting) or what the machine can do");
   verb->add_option("case", options->name, fmt::format("One of {}", fmt::join(cases(), ", ")))
       ->required();
-  verb->add_option("--dtype", options->dtype,
-                   "What is computed in: f32, or bf16, with parameters of f32")
-      ->check(CLI::IsMember({"f32", "bf16"}))
+  verb->add_option(
+          "--dtype", options->dtype,
+          "What is computed in: f32, or bf16, with parameters of f32; of translate f32 or int8")
+      ->check(CLI::IsMember({"f32", "bf16", "int8"}))
       ->capture_default_str();
   verb->add_option("--steps", options->training.steps,
                    "Timed steps, after three that are not; of sdpa 5 after one; runs over all "

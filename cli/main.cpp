@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_globals(app, globals);
   for (const auto add : {add_demo, add_train, add_config, add_plot, add_translate, add_evaluate,
-                         add_tokenize, add_inspect, add_forward, add_bench})
+                         add_tokenize, add_inspect, add_forward, add_convert, add_bench})
     add(app, globals, action);
   for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; }))
     verb->footer("Flags of every verb, as --threads and --seed: rapt --help\n" +

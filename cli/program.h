@@ -36,6 +36,7 @@ void add_evaluate(CLI::App& app, Globals& globals, Action& action);
 void add_tokenize(CLI::App& app, Globals& globals, Action& action);
 void add_inspect(CLI::App& app, Globals& globals, Action& action);
 void add_forward(CLI::App& app, Globals& globals, Action& action);
+void add_convert(CLI::App& app, Globals& globals, Action& action);
 void add_bench(CLI::App& app, Globals& globals, Action& action);
 
 }  // namespace rapt::cli

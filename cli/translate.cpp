@@ -31,6 +31,7 @@ struct Options {
   std::string prefixes;
   std::string alignments;
   std::string attention;
+  std::string dtype;
   std::string invalid_utf8 = "strict";
   bool scores = false;
   decode::BeamOptions beam{.beam = 1};
@@ -175,10 +176,16 @@ decode::TranslateOptions decoding(const Options& options, const Globals& globals
   return how;
 }
 
+decode::Weights weights_of(const std::string& dtype) {
+  if (dtype.empty()) return decode::Weights::stored;
+  return dtype == "int8" ? decode::Weights::int8 : decode::Weights::f32;
+}
+
 int translate(const Options& options, const Globals& globals) {
   check(options);
   decode::TranslateOptions how = decoding(options, globals);
-  const decode::Translator translator = decode::load_translator(options.folder);
+  const decode::Translator translator =
+      decode::load_translator(options.folder, weights_of(options.dtype));
   StandardInput input;
   text::LineReader reader(input.stream(), "stdin", line_options(options.invalid_utf8));
   how.ready = [&] { return input.ready(); };
@@ -330,6 +337,11 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
   add_limits(*verb, options->translate.greedy);
   add_results(*verb, *options);
   add_input(*verb, *options);
+  verb->add_option("--dtype", options->dtype,
+                   "What products are computed in: f32, or int8, quantised as the model is read "
+                   "(default: what the folder holds)")
+      ->type_name("TYPE")
+      ->check(one_of({"f32", "int8"}));
   verb->footer(
       "Prints one line for each line of standard input, also for empty ones. A line that cannot be "
       "translated (an unknown word,\n"

@@ -1,0 +1,44 @@
+// rapt convert: a model folder in another type or layout.
+#include <fmt/format.h>
+
+#include "cli/flags.h"
+#include "cli/output.h"
+#include "cli/program.h"
+#include "rapt/decode/convert.h"
+
+namespace rapt::cli {
+namespace {
+
+struct Options {
+  std::string from, to;
+  decode::ConvertOptions convert;
+};
+
+}  // namespace
+
+void add_convert(CLI::App& app, Globals& globals, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("convert", "Write a model folder in another type or layout");
+  verb->add_option("from", options->from, "A model folder, as train writes it")
+      ->type_name("IN")
+      ->required();
+  verb->add_option("to", options->to, "The folder to write, or to replace if it is a model's")
+      ->type_name("OUT")
+      ->required();
+  verb->add_flag("--int8", options->convert.int8,
+                 "Store the matrices in 8 bits, for translating alone: a quarter of the size");
+  verb->add_option("--layout", options->convert.layout,
+                   "Names of the tensors: hand_built, torch or rapt")
+      ->type_name("NAME")
+      ->check(one_of({"hand_built", "torch", "rapt"}));
+  verb->footer("Example:\n  rapt convert model model-int8 --int8");
+  verb->callback([options, &globals, &action] {
+    action = [options, &globals] {
+      decode::convert(options->from, options->to, options->convert);
+      say(globals, fmt::format("{} is written", options->to));
+      return 0;
+    };
+  });
+}
+
+}  // namespace rapt::cli
