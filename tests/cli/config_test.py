@@ -190,7 +190,7 @@ class Pages(TestCase):
     def test_the_commands_of_the_page_run(self):
         page = (SOURCE / "docs/configuration.md").read_text()
         commands = "".join(re.findall(r"(?ms)^```sh\n(.*?)^```", page))
-        script = commands.replace("build/rapt ", f"{shlex.quote(PROGRAM)} ").replace("/tmp/", f"{self.folder}/")
+        script = commands.replace("/tmp/", f"{self.folder}/").replace("build/rapt ", f"{shlex.quote(PROGRAM)} ")
         done = subprocess.run(["bash", "-ec", script], cwd=SOURCE, capture_output=True, env=CLEAN)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count(b": ok\n"), 2)
