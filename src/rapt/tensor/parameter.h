@@ -27,7 +27,7 @@ class Parameter {
   Tensor& value() { return has_value() ? state_->value : no_value(); }
   const Tensor& value() const { return has_value() ? state_->value : no_value(); }
   bool has_value() const { return state_->value.defined(); }
-  const Shape& shape() const { return state_->shape; }
+  const Shape& shape() const { return has_value() ? state_->value.shape() : state_->shape; }
   bool same_as(const Parameter& other) const { return state_ == other.state_; }
 
   // The bf16 twin: undefined until make_twin(); the optimizer rewrites it with the master.
@@ -46,7 +46,7 @@ class Parameter {
 
   struct State {
     uint64_t id;
-    Shape shape;
+    Shape shape;  // of a frozen one
     Tensor value, twin;
     std::shared_ptr<const Int8Matrix> int8;
     std::shared_ptr<const PanelMatrix> panels;
