@@ -25,13 +25,13 @@ struct Translator {
   text::Tokenizer source, target;
 };
 
-// What a model multiplies in: f32, with weights that anything can be done with; or frozen for
-// translating, in f32, in int8, quantised while it is read, or in what the folder holds.
-enum class Weights { plain, f32, int8, stored };
+// What a model multiplies in: f32, with weights that anything can be done with; int8, for
+// translating alone, quantised while it is read; or what the folder holds.
+enum class Weights { f32, int8, stored };
 
 // Throws Error (model) where the folder has no model or no vocabularies, where a vocabulary has
 // more words than the model has embeddings, and for f32 where the folder holds int8.
-Translator load_translator(const std::filesystem::path& folder, Weights weights = Weights::plain);
+Translator load_translator(const std::filesystem::path& folder, Weights weights = Weights::f32);
 
 // Writes a folder with the model and its vocabularies at once; an older model that stood there is
 // replaced when all is written, and intact if anything fails. Throws Error as check_model_folder

@@ -120,7 +120,7 @@ DecodingResult run_decoding(const DecodingOptions& options) {
   }
   Rng rng(options.seed);
   EncoderDecoder model = endless_model(rng);
-  options.int8 ? model.make_int8() : model.freeze();
+  if (options.int8) model.make_int8();
   const Sentences sources = draw_sources(rng);
   forget_peak_memory();
   const std::span all(sources);
