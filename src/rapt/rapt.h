@@ -51,7 +51,6 @@
 #include "rapt/tensor/gradients.h"
 #include "rapt/tensor/int8_matrix.h"
 #include "rapt/tensor/mask.h"
-#include "rapt/tensor/panel_matrix.h"
 #include "rapt/tensor/parameter.h"
 #include "rapt/tensor/pass.h"
 #include "rapt/tensor/rows.h"

@@ -220,18 +220,20 @@ TEST(Beam, R33_WithACacheFindsWhatItFindsWithout) {
 
 TEST(Beam, R31_MatesOrderAndThreadsChangeNothing) {
   const models::EncoderDecoder model = make_model(small_config("torch"), DType::f32, 2);
-  const BeamOptions options{.beam = 4, .n_best = 3};
-  const auto together = beam_search(model, kSentences, options);
-  for (const int threads : {1, 3}) {
-    Runtime runtime({.threads = threads, .log = {}});
-    const Runtime::Scope scope(runtime);
-    for (size_t b = 0; b < kSentences.size(); ++b)
-      expect_equal(beam_search(model, std::span(kSentences).subspan(b, 1), options)[0],
-                   together[b]);
-    const auto reversed =
-        beam_search(model, Sentences(kSentences.rbegin(), kSentences.rend()), options);
-    for (size_t b = 0; b < kSentences.size(); ++b)
-      expect_equal(reversed[kSentences.size() - 1 - b], together[b]);
+  for (const double coverage : {0.0, 0.3}) {
+    const BeamOptions options{.beam = 4, .n_best = 3, .coverage_penalty = coverage};
+    const auto together = beam_search(model, kSentences, options);
+    for (const int threads : {1, 3}) {
+      Runtime runtime({.threads = threads, .log = {}});
+      const Runtime::Scope scope(runtime);
+      for (size_t b = 0; b < kSentences.size(); ++b)
+        expect_equal(beam_search(model, std::span(kSentences).subspan(b, 1), options)[0],
+                     together[b]);
+      const auto reversed =
+          beam_search(model, Sentences(kSentences.rbegin(), kSentences.rend()), options);
+      for (size_t b = 0; b < kSentences.size(); ++b)
+        expect_equal(reversed[kSentences.size() - 1 - b], together[b]);
+    }
   }
 }
 
@@ -321,19 +323,6 @@ TEST(Beam, CoverageIsThatOfTheWholeComputationAndReordersWhatHasEnded) {
     }
   }
   EXPECT_GT(reordered, 0);
-}
-
-TEST(Beam, R31_MatesAndThreadsChangeNoCoverage) {
-  const models::EncoderDecoder model = make_model(small_config("torch"), DType::f32, 2);
-  const BeamOptions options{.beam = 4, .n_best = 3, .coverage_penalty = 0.3};
-  const auto together = beam_search(model, kSentences, options);
-  for (const int threads : {1, 3}) {
-    Runtime runtime({.threads = threads, .log = {}});
-    const Runtime::Scope scope(runtime);
-    for (size_t b = 0; b < kSentences.size(); ++b)
-      expect_equal(beam_search(model, std::span(kSentences).subspan(b, 1), options)[0],
-                   together[b]);
-  }
 }
 
 TEST(Beam, StopsAtTheLimitAndNeverLater) {

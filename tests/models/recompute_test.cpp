@@ -13,8 +13,6 @@ using namespace testing;
 
 EncoderDecoderConfig config_of(const std::string& layout) {
   EncoderDecoderConfig config = small_config(layout);
-  config.d_model = 48;
-  config.dim_feedforward = 70;
   config.num_encoder_layers = 2;
   config.num_decoder_layers = 3;
   config.dropout = 0.1;

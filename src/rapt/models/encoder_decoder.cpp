@@ -238,30 +238,10 @@ void EncoderDecoder::set_positions(const Tensor& positions) {
   positions_ = positions.contiguous_copy();
 }
 
-bool EncoderDecoder::is_table(const Parameter& parameter) const {
-  return parameter.same_as(source_embedding_.table()) ||
-         parameter.same_as(target_embedding_.table());
-}
-
 void EncoderDecoder::make_int8() {
   for (NamedParameter& p : nn::parameters(*this)) {
     if (p.parameter.shape().rank() == 2 && p.parameter.int8() == nullptr)
       p.parameter.set_int8(std::make_shared<Int8Matrix>(p.parameter.value()));
-  }
-}
-
-void EncoderDecoder::freeze() {
-  const std::vector<NamedParameter> all = nn::parameters(*this);
-  for (const NamedParameter& p : all) {
-    const bool fits = std::all_of(all.begin(), all.end(), [&](const NamedParameter& other) {
-      return !other.parameter.same_as(p.parameter) || other.begin % PanelMatrix::kOutputs == 0;
-    });
-    Parameter parameter = p.parameter;
-    const bool multiplied = parameter.shape().rank() == 2 &&
-                            (!is_table(parameter) || parameter.same_as(projection_.weight()));
-    if (!fits || !multiplied || parameter.panels() != nullptr) continue;
-    if (auto matrix = PanelMatrix::of(parameter.value()))
-      parameter.set_panels(std::move(matrix), is_table(parameter));
   }
 }
 

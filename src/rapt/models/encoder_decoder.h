@@ -117,13 +117,8 @@ class EncoderDecoder : public nn::Module {
   // Freezes the model for inference in int8: every matrix that has none yet gets its int8 form, in
   // place of the f32 values. Throws Error for a model in f64.
   void make_int8();
-  // The same in f32: matrices get the order in which the CPU's products read them, where there is a
-  // better one than theirs (with AMX; elsewhere nothing changes). What translates faster then has
-  // other last bits.
-  void freeze();
 
  private:
-  bool is_table(const Parameter& parameter) const;  // whose rows are looked up
   Tensor embed(const nn::Embedding& embedding, const Tensor& ids, const Rows& rows,
                const Pass& pass) const;
 

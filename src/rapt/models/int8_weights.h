@@ -1,6 +1,5 @@
 // Weights in int8, as files hold them: a matrix NAME is a tensor of I8 (out, in), beside it
-// NAME.scale of F32 (out), and weight = scale x value. Tables whose rows are looked up stay as they
-// are.
+// NAME.scale of F32 (out), and weight = scale x value. Tables of embeddings are matrices, too.
 #pragma once
 
 #include <map>

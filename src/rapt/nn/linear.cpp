@@ -20,7 +20,6 @@ Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& bias, i
               int64_t count, const Pass& pass) {
   const Tensor b = bias.defined() ? pass.use(bias, begin, count) : Tensor();
   if (weight.int8() != nullptr) return int8_linear(x, *weight.int8(), begin, count, b);
-  if (weight.panels() != nullptr) return linear(x, *weight.panels(), begin, count, b);
   return linear(x, pass.use_matrix(weight, begin, count), b);
 }
 

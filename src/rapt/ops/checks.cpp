@@ -19,20 +19,6 @@ void check_linear(const char* who, const Tensor& x, const Tensor& w, const Tenso
              dtype_name(precise(x.dtype())), dtype_name(b.dtype()));
 }
 
-void check_frozen(const char* who, const Tensor& x, int64_t out, int64_t in, int64_t begin,
-                  int64_t count, const Tensor& b) {
-  RAPT_CHECK(!x.recorded() && !b.recorded(),
-             "{}: expected a run without gradients, as the model is frozen for inference", who);
-  RAPT_CHECK(x.rank() == 2 && x.dim(1) == in && x.dtype() == DType::f32,
-             "{}: expected x (N, {}) of f32, got {} of {}", who, in, x.shape().text(),
-             dtype_name(x.dtype()));
-  RAPT_CHECK(begin >= 0 && count >= 0 && begin <= out - count,
-             "{}: expected outputs within {}, got {} from {}", who, out, count, begin);
-  RAPT_CHECK(!b.defined() || (b.shape() == Shape({count}) && b.dtype() == DType::f32),
-             "{}: expected a bias ({}) of f32, got {} of {}", who, count, b.shape().text(),
-             dtype_name(b.dtype()));
-}
-
 int64_t count_targets(const char* who, const Tensor& targets, int64_t N, int64_t V,
                       const CrossEntropyOptions& options) {
   RAPT_CHECK(targets.rank() == 1 && targets.dim(0) == N && targets.dtype() == DType::i32,

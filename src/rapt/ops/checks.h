@@ -9,11 +9,6 @@ namespace rapt {
 // x (N, in), w (out, in) of x's type, b (out) of its precise type, or undefined.
 void check_linear(const char* who, const Tensor& x, const Tensor& w, const Tensor& b);
 
-// x (N, in) of f32, outputs [begin, begin + count) within `out`, b (count) of f32 or undefined, and
-// no gradient wanted: a frozen model's matrix has none.
-void check_frozen(const char* who, const Tensor& x, int64_t out, int64_t in, int64_t begin,
-                  int64_t count, const Tensor& b);
-
 // targets (N) i32, each below V or the one that is ignored; label_smoothing. Gives the number of
 // those that count.
 int64_t count_targets(const char* who, const Tensor& targets, int64_t N, int64_t V,

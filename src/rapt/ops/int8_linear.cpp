@@ -9,7 +9,16 @@ namespace rapt {
 
 Tensor int8_linear(const Tensor& x, const Int8Matrix& w, int64_t begin, int64_t count,
                    const Tensor& b) {
-  check_frozen("int8", x, w.out(), w.in(), begin, count, b);
+  RAPT_CHECK(!x.recorded() && !b.recorded(),
+             "int8_linear: expected a run without gradients, as the model is frozen for inference");
+  RAPT_CHECK(x.rank() == 2 && x.dim(1) == w.in() && x.dtype() == DType::f32,
+             "int8_linear: expected x (N, {}) of f32, got {} of {}", w.in(), x.shape().text(),
+             dtype_name(x.dtype()));
+  RAPT_CHECK(begin >= 0 && count >= 0 && begin <= w.out() - count,
+             "int8_linear: expected outputs within {}, got {} from {}", w.out(), count, begin);
+  RAPT_CHECK(!b.defined() || (b.shape() == Shape({count}) && b.dtype() == DType::f32),
+             "int8_linear: expected a bias ({}) of f32, got {} of {}", count, b.shape().text(),
+             dtype_name(b.dtype()));
   const int64_t M = x.dim(0);
   Tensor y = Tensor::empty({M, count}, DType::f32);
   const double rows = static_cast<double>(M), in = static_cast<double>(w.in()),

@@ -2,7 +2,6 @@
 
 #include "rapt/base/profile.h"
 #include "rapt/kernels/matmul.h"
-#include "rapt/kernels/panels.h"
 #include "rapt/ops/checks.h"
 #include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
@@ -48,22 +47,6 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
       }
     });
   });
-}
-
-Tensor linear(const Tensor& x, const PanelMatrix& w, int64_t begin, int64_t count,
-              const Tensor& b) {
-  check_frozen("linear", x, w.out(), w.in(), begin, count, b);
-  RAPT_CHECK(begin % PanelMatrix::kOutputs == 0,
-             "linear: expected outputs from a multiple of {} on, got {}", PanelMatrix::kOutputs,
-             begin);
-  const int64_t M = x.dim(0), K = w.in();
-  Tensor y = Tensor::empty({M, count}, DType::f32);
-  const double rows = static_cast<double>(M), in = static_cast<double>(K),
-               out = static_cast<double>(count);
-  const ProfileScope profile("linear", 2 * rows * in * out, 4 * (in * out + rows * (in + out)));
-  kernels::panel_linear(x.data<float>(), x.row_stride(), w.panels(), K, begin, count,
-                        b.defined() ? b.data<float>() : nullptr, y.data<float>(), count, M);
-  return y;
 }
 
 }  // namespace rapt

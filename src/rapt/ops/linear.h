@@ -1,7 +1,6 @@
 // Linear layers: y = x w^T + b.
 #pragma once
 
-#include "rapt/tensor/panel_matrix.h"
 #include "rapt/tensor/tape.h"
 
 namespace rapt {
@@ -10,11 +9,5 @@ namespace rapt {
 // gradient is wanted, rows may be grouped freely; otherwise the bits of a row do not depend on the
 // other rows. Throws Error where widths differ.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b = {});
-
-// The same of a frozen model's matrix, for the outputs [begin, begin + count); `begin` is a
-// multiple of PanelMatrix::kOutputs. -> (N, count). The bits of a row do not depend on the other
-// rows. Throws Error where widths differ, for other types than f32, and where a gradient is wanted.
-Tensor linear(const Tensor& x, const PanelMatrix& w, int64_t begin, int64_t count,
-              const Tensor& b = {});
 
 }  // namespace rapt

@@ -9,7 +9,7 @@ namespace rapt {
 
 std::shared_ptr<Parameter::State> Parameter::new_state(const Shape& shape, const Tensor& value) {
   static std::atomic<uint64_t> next{1};
-  return std::make_shared<State>(State{next.fetch_add(1), shape, value, {}, {}, {}});
+  return std::make_shared<State>(State{next.fetch_add(1), shape, value, {}, {}});
 }
 
 Parameter::Parameter(const Tensor& value) {
@@ -31,25 +31,12 @@ Tensor& Parameter::no_value() {
        "was made of");
 }
 
-namespace {
-
-void check_shape(const Shape& shape, int64_t out, int64_t in) {
-  RAPT_CHECK(shape == Shape({out, in}), "Parameter: expected a matrix {}, got ({}, {})",
-             shape.text(), out, in);
-}
-
-}  // namespace
-
 void Parameter::set_int8(std::shared_ptr<const Int8Matrix> matrix) {
-  check_shape(shape(), matrix->out(), matrix->in());
+  RAPT_CHECK(shape() == Shape({matrix->out(), matrix->in()}),
+             "Parameter: expected a matrix {} in int8, got ({}, {})", shape().text(), matrix->out(),
+             matrix->in());
   state_->int8 = std::move(matrix);
   state_->value = {};
-}
-
-void Parameter::set_panels(std::shared_ptr<const PanelMatrix> matrix, bool keep_value) {
-  check_shape(shape(), matrix->out(), matrix->in());
-  state_->panels = std::move(matrix);
-  if (!keep_value) state_->value = {};
 }
 
 void Parameter::make_twin() {

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "rapt/tensor/int8_matrix.h"
-#include "rapt/tensor/panel_matrix.h"
 #include "rapt/tensor/tensor.h"
 
 namespace rapt {
@@ -34,12 +33,10 @@ class Parameter {
   const Tensor& twin() const { return state_->twin; }
   void make_twin();
 
-  // The matrix in int8, or in panels of f32: null unless the model is frozen so. With `keep_value`
-  // the master stays beside panels, for those who look up its rows. Throws Error for another shape.
+  // The matrix in int8, which takes the value's place: null unless the model is frozen. Throws
+  // Error for another shape.
   const Int8Matrix* int8() const { return state_->int8.get(); }
   void set_int8(std::shared_ptr<const Int8Matrix> matrix);
-  const PanelMatrix* panels() const { return state_->panels.get(); }
-  void set_panels(std::shared_ptr<const PanelMatrix> matrix, bool keep_value);
 
  private:
   [[noreturn]] static Tensor& no_value();
@@ -49,7 +46,6 @@ class Parameter {
     Shape shape;  // of a frozen one
     Tensor value, twin;
     std::shared_ptr<const Int8Matrix> int8;
-    std::shared_ptr<const PanelMatrix> panels;
   };
   static std::shared_ptr<State> new_state(const Shape& shape, const Tensor& value);
   std::shared_ptr<State> state_;
