@@ -6,6 +6,7 @@
 #include "rapt/ops/cross_entropy.h"
 #include "rapt/ops/elementwise.h"
 #include "rapt/ops/embedding.h"
+#include "rapt/ops/feed_forward.h"
 #include "rapt/ops/layer_norm.h"
 #include "rapt/ops/linear.h"
 #include "rapt/ops/projection_loss.h"
@@ -179,6 +180,38 @@ struct Layer {
     return {y.detach(), part.detach(), gradients.of(x), gradients.of(w), gradients.of(b)};
   }
 };
+
+// Rows enough for tiles, sizes that fill none.
+TEST(Bf16Ops, FeedForwardAgreesWithF64) {
+  constexpr int64_t kM = 150, kIn = 70, kHidden = 530, kOut = 45;
+  const Rows rows = Rows::packed({100, 50});
+  const kernels::Dropout dropped = Pass({.training = true}).dropout(0.25);
+  for (const auto f :
+       {kernels::Activation::relu, kernels::Activation::gelu, kernels::Activation::gelu_tanh}) {
+    for (const kernels::Dropout& site : {kernels::Dropout(), dropped}) {
+      const auto run = [&](DType parameters, DType compute) {
+        const auto drawn = [&](const Shape& shape, uint64_t seed) {
+          Parameter p(random_tensor(shape, seed).to(DType::bf16).to(parameters));
+          if (compute == DType::bf16) p.make_twin();
+          return p;
+        };
+        const Parameter w1 = drawn({kHidden, kIn}, 1), b1 = drawn({kHidden}, 2),
+                        w2 = drawn({kOut, kHidden}, 3), b2 = drawn({kOut}, 4);
+        Gradients gradients;
+        const Pass pass({.gradients = &gradients, .compute_type = compute});
+        const Tensor x = gradients.watch(random_tensor({kM, kIn}, 5).to(DType::bf16).to(compute));
+        const Tensor y = feed_forward(x, {pass.use_matrix(w1), pass.use(b1)}, f, rows, site,
+                                      {pass.use_matrix(w2), pass.use(b2)});
+        backward(y, random_tensor(y.shape(), 6).to(DType::bf16).to(compute));
+        return std::vector<Tensor>{y.detach(),       gradients.of(x),  gradients.of(w1),
+                                   gradients.of(b1), gradients.of(w2), gradients.of(b2)};
+      };
+      const auto got = run(DType::f32, DType::bf16), want = run(DType::f64, DType::f64);
+      for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_LE(difference(got[i], want[i]), kTolerance) << i;
+    }
+  }
+}
 
 TEST(Bf16Ops, LinearUsesTheTwinAndGivesTheMasterAnF32Gradient) {
   Layer narrow(DType::f32), wide(DType::f64);

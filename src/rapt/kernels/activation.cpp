@@ -8,97 +8,29 @@
 // After foreach_target.h.
 #include <hwy/highway.h>
 
+#include "rapt/kernels/activation-inl.h"
 #include "rapt/kernels/rows-inl.h"
-#include "rapt/kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
-// Each function has its value, operator()(d, x), and its gradient, operator()(d, x, dy). A NaN
-// comes out as NaN.
-struct Relu {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
-  }
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V dy) const {
-    return hn::IfThenZeroElse(hn::Le(x, hn::Zero(d)), dy);
-  }
-};
-
-struct Gelu {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    V cumulative, density;
-    Normal(d, x, cumulative, density);
-    return hn::Mul(x, cumulative);
-  }
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V dy) const {
-    V cumulative, density;
-    Normal(d, x, cumulative, density);
-    return hn::Mul(dy, hn::MulAdd(x, density, cumulative));
-  }
-};
-
-// (1 + tanh u) / 2 is the logistic function of 2 u; 2 u = x (a + b x^2).
-struct GeluTanh {
-  static constexpr float kA = 1.595769122f, kB = 0.0713548163f;
-
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    const V inner = hn::Mul(x, hn::MulAdd(hn::Mul(x, x), hn::Set(d, kB), hn::Set(d, kA)));
-    V value, slope;
-    Logistic(d, inner, value, slope);
-    return hn::Mul(x, value);
-  }
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V dy) const {
-    const V square = hn::Mul(x, x);
-    const V inner = hn::Mul(x, hn::MulAdd(square, hn::Set(d, kB), hn::Set(d, kA)));
-    const V inner_grad = hn::MulAdd(square, hn::Set(d, 3 * kB), hn::Set(d, kA));
-    V value, slope;
-    Logistic(d, inner, value, slope);
-    return hn::Mul(dy, hn::MulAdd(x, hn::Mul(slope, inner_grad), value));
-  }
-};
-
 template <class T>
 void ActivationRows(Activation kind, const T* x, int64_t ldx, T* y, int64_t ldy, int64_t rows,
                     int64_t cols) {
-  for (int64_t i = 0; i < rows; ++i, x += ldx, y += ldy) {
-    switch (kind) {
-      case Activation::relu:
-        MapRow(x, y, cols, Relu());
-        break;
-      case Activation::gelu:
-        MapRow(x, y, cols, Gelu());
-        break;
-      case Activation::gelu_tanh:
-        MapRow(x, y, cols, GeluTanh());
-        break;
-    }
-  }
+  WithActivation<T>(kind, [=](auto f) HWY_ATTR {
+    for (int64_t i = 0; i < rows; ++i) MapRow(x + i * ldx, y + i * ldy, cols, f);
+  });
 }
 
 template <class T>
 void ActivationGradRows(Activation kind, const T* x, int64_t ldx, const T* dy, int64_t lddy, T* dx,
                         int64_t lddx, int64_t rows, int64_t cols) {
-  for (int64_t i = 0; i < rows; ++i, x += ldx, dy += lddy, dx += lddx) {
-    switch (kind) {
-      case Activation::relu:
-        MapRow(x, dy, dx, cols, Relu());
-        break;
-      case Activation::gelu:
-        MapRow(x, dy, dx, cols, Gelu());
-        break;
-      case Activation::gelu_tanh:
-        MapRow(x, dy, dx, cols, GeluTanh());
-        break;
+  WithActivation<T>(kind, [=](auto f) HWY_ATTR {
+    for (int64_t i = 0; i < rows; ++i) {
+      MapRow(x + i * ldx, dy + i * lddy, dx + i * lddx, cols, f);
     }
-  }
+  });
 }
 
 constexpr auto& ActivationRowsF32 = ActivationRows<float>;

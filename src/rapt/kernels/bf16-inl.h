@@ -27,7 +27,7 @@ HWY_INLINE hn::Vec<D> LoadBf16(D d, const bf16* p) {
 
 // Rounds to nearest even and keeps NaN, as the constructor of bf16 does.
 template <class D>
-HWY_INLINE void StoreBf16(D /*d*/, hn::Vec<D> v, uint16_t* p) {
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, D>> RoundToBf16(D /*d*/, hn::Vec<D> v) {
   const hn::RebindToUnsigned<D> d32;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<uint16_t, D> d16;
@@ -37,7 +37,18 @@ HWY_INLINE void StoreBf16(D /*d*/, hn::Vec<D> v, uint16_t* p) {
   const auto quiet = hn::Or(word, hn::Set(d32, 0x00400000u));
   const auto number = hn::RebindMask(d32, hn::Eq(v, v));
   const auto upper = hn::ShiftRight<16>(hn::IfThenElse(number, rounded, quiet));
-  hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di, upper)), d16, p);
+  return hn::DemoteTo(d16, hn::BitCast(di, upper));
+}
+template <class D>
+HWY_INLINE void StoreBf16(D d, hn::Vec<D> v, uint16_t* p) {
+  const hn::Rebind<uint16_t, D> d16;
+  hn::StoreU(RoundToBf16(d, v), d16, p);
+}
+// Past the caches; p is aligned to the vector.
+template <class D>
+HWY_INLINE void StreamBf16(D d, hn::Vec<D> v, bf16* p) {
+  const hn::Rebind<uint16_t, D> d16;
+  hn::Stream(RoundToBf16(d, v), d16, reinterpret_cast<uint16_t*>(p));
 }
 template <class D>
 HWY_INLINE void StoreBf16(D d, hn::Vec<D> v, bf16* p) {

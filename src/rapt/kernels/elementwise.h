@@ -48,7 +48,6 @@ double sum(const double* x, int64_t n);
 double sum_of_squares(const float* x, int64_t n);
 double sum_of_squares(const double* x, int64_t n);
 
-enum class Activation { relu, gelu, gelu_tanh };
 // relu: max(x, 0). gelu: x (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel 2016); gelu_tanh: its
 // tanh form.
 void activation(Activation kind, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
@@ -72,5 +71,32 @@ void dropout(const Dropout& spec, const RowId* ids, const double* x, int64_t ldx
              int64_t ldy, int64_t rows, int64_t cols);
 void dropout(const Dropout& spec, const RowId* ids, const bf16* x, int64_t ldx, bf16* y,
              int64_t ldy, int64_t rows, int64_t cols);
+
+// An activation and dropout after it.
+struct ActivationDropout {
+  Activation kind;
+  Dropout dropout;
+  const RowId* ids = nullptr;  // one a row; null without dropout
+};
+
+// y = dropout(f(x))
+void activation_dropout(const ActivationDropout& how, const float* x, int64_t ldx, float* y,
+                        int64_t ldy, int64_t rows, int64_t cols);
+void activation_dropout(const ActivationDropout& how, const double* x, int64_t ldx, double* y,
+                        int64_t ldy, int64_t rows, int64_t cols);
+void activation_dropout(const ActivationDropout& how, const bf16* x, int64_t ldx, bf16* y,
+                        int64_t ldy, int64_t rows, int64_t cols);
+// dx, the gradient of x, from dy, that of y. For relu `kept` is y and the last matrix is not
+// written; for others it is x, and the last matrix becomes y again unless it is null. dx may be dy,
+// and y may be x.
+void activation_dropout_grad(const ActivationDropout& how, const float* kept, int64_t ld,
+                             const float* dy, int64_t lddy, float* dx, int64_t lddx, float* y,
+                             int64_t ldy, int64_t rows, int64_t cols);
+void activation_dropout_grad(const ActivationDropout& how, const double* kept, int64_t ld,
+                             const double* dy, int64_t lddy, double* dx, int64_t lddx, double* y,
+                             int64_t ldy, int64_t rows, int64_t cols);
+void activation_dropout_grad(const ActivationDropout& how, const bf16* kept, int64_t ld,
+                             const bf16* dy, int64_t lddy, bf16* dx, int64_t lddx, bf16* y,
+                             int64_t ldy, int64_t rows, int64_t cols);
 
 }  // namespace rapt::kernels

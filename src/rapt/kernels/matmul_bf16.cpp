@@ -10,7 +10,6 @@
 #include "rapt/kernels/matmul_bf16_tiles.h"
 #include "rapt/kernels/matmul_plan.h"
 #include "rapt/kernels/matmul_rows.h"
-#include "rapt/kernels/matmul_split.h"
 #include "rapt/kernels/onednn.h"
 
 namespace rapt::kernels {
@@ -62,9 +61,6 @@ void multiply_rows(const RowProduct<bf16, Out>& p, int64_t rows, int64_t cols) {
   multiply_whole(p, rows - tail, cols);
   if (tail > 0) multiply_tail(p, rows - tail, tail, cols);
 }
-
-// Rows are few in decoding, where packing would take the time.
-bool takes_tiles(int64_t rows) { return rows > kFewRows && splits_products(); }
 
 template <class Out>
 void linear_native(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "rapt/base/check.h"
 #include "rapt/base/checked.h"
 #include "rapt/base/memory.h"
 #include "rapt/kernels/matmul_plan.h"
+#include "rapt/kernels/matmul_split.h"
 #include "rapt/kernels/x86/bf16_tiles.h"
 
 namespace rapt::kernels {
@@ -16,106 +18,154 @@ using x86::kDeepest;
 using x86::kPanel;
 using x86::Stored;
 
-constexpr int64_t kPackedDepth = 4096;  // inner numbers of a weight that are packed at a time
+// Inner numbers of a weight that are packed at a time.
+constexpr int64_t kPackedDepth = kActivatedMost;
 constexpr int64_t kStaying = 256;  // columns whose panels stay in the second cache, kDeepest deep
+
+// Tokens that a gradient of a weight sums at a time: beside its sums they stay in the second cache.
+constexpr int64_t kTokensTogether = 384;
 
 size_t packed(int64_t cols, int64_t inner) { return x86::packed_bytes(cols, inner, 1); }
 
 // The inner size in equal parts, none deeper than tiles take.
-int64_t depth_of(int64_t inner) {
-  return round_up(ceil_div(inner, ceil_div(inner, kDeepest)), kPanel);
-}
-
-// A product of rows whose weight is packed, from a column on.
-template <class Out>
-struct PackedRows {
-  static constexpr bool kRounds = std::is_same_v<Out, bf16>;
-
-  const RowProduct<bf16, Out>& p;
-  const std::byte* panels;
-  int64_t first;  // column that the panels begin with
-  int64_t panel_bytes;
-  bool stream;
-
-  // A tile of the columns from `first` on, some columns at a time. Sums that are rounded wait for
-  // the last part of the inner size.
-  void multiply(const Tile& t) const {
-    const int64_t depth = depth_of(p.inner);
-    float* const waiting =
-        kRounds && depth < p.inner ? float_scratch(kScratchOutput, t.rows, kStaying) : nullptr;
-    for (int64_t col = t.col; col < t.col + t.cols; col += kStaying) {
-      const int64_t cols = std::min(kStaying, t.col + t.cols - col);
-      for (int64_t k = 0; k < p.inner; k += depth) {
-        x86::TileProduct part{.left = p.in + t.row * p.ld_in + k,
-                              .ld_left = p.ld_in,
-                              .right = panels + col / kPanel * panel_bytes + packed(kPanel, k),
-                              .panel_bytes = panel_bytes,
-                              .rows = t.rows,
-                              .cols = cols,
-                              .inner = std::min(depth, p.inner - k),
-                              .sums = waiting,
-                              .ld_sums = kStaying,
-                              .add = k > 0,
-                              .bias = p.bias == nullptr || k > 0 ? nullptr : p.bias + first + col};
-        Out* const out = p.out + t.row * p.ld_out + first + col;
-        if constexpr (!kRounds) {
-          part.sums = out;
-          part.ld_sums = p.ld_out;
-          part.add = part.add || p.accumulate;
-        } else if (k + depth >= p.inner) {
-          part.out = out;
-          part.ld_out = p.ld_out;
-          part.accumulate = p.accumulate;
-          part.stream = stream;
-        }
-        x86::multiply(part);
-      }
-    }
-  }
-};
-
-// Packs columns of the weight, on all threads.
-template <class Out>
-void pack_weight(const RowProduct<bf16, Out>& p, int64_t first, int64_t cols, int64_t panel_bytes,
-                 std::byte* to) {
-  constexpr int64_t kColumns = 4 * kPanel;
-  parallel_for(ceil_div(cols, kColumns), [&](int64_t task) {
-    const int64_t col = task * kColumns;
-    const bf16* const from = p.weight + (first + col) * (p.weight_transposed ? p.ldw : 1);
-    x86::pack_panels(from, p.ldw, p.weight_transposed ? Stored::by_outer : Stored::by_inner,
-                     std::min(kColumns, cols - col), p.inner, to + col / kPanel * panel_bytes);
-  });
+int64_t depth_of(int64_t inner, int64_t most = kDeepest) {
+  return round_up(ceil_div(inner, ceil_div(inner, most)), kPanel);
 }
 
 // Whether a result is so large that nobody finds it in the caches, and consists of whole lines.
-bool streams(const void* out, int64_t ld, int64_t rows) {
+template <class Out>
+bool streams(const Out* out, int64_t ld, int64_t rows) {
   constexpr int64_t kLarge = 4 << 20, kLine = 64;
-  const int64_t row_bytes = ld * static_cast<int64_t>(sizeof(bf16));
+  const int64_t row_bytes = ld * static_cast<int64_t>(sizeof(Out));
   return reinterpret_cast<uintptr_t>(out) % kLine == 0 && row_bytes % kLine == 0 &&
          rows * row_bytes > kLarge;
+}
+
+// A product of rows, piece by piece.
+template <class Out>
+struct Rows {
+  static constexpr bool kRounds = std::is_same_v<Out, bf16>;
+
+  const RowProduct<bf16, Out>& p;
+  const ActivatedEnd* end = nullptr;
+  bool stream;
+  int64_t depth = depth_of(p.inner);
+
+  // Sums that are rounded wait for the last part of the inner size.
+  float* waiting(int64_t rows) const {
+    return kRounds && depth < p.inner ? float_scratch(kScratchOutput, rows, kStaying) : nullptr;
+  }
+
+  // The part of the inner size that begins at k, of up to kStaying columns; `right` has its panels.
+  void multiply(const Tile& t, int64_t k, const std::byte* right, int64_t panel_bytes,
+                float* sums) const {
+    x86::TileProduct part{.left = p.in + t.row * p.ld_in + k,
+                          .ld_left = p.ld_in,
+                          .right = right,
+                          .panel_bytes = panel_bytes,
+                          .rows = t.rows,
+                          .cols = t.cols,
+                          .inner = std::min(depth, p.inner - k),
+                          .sums = sums,
+                          .ld_sums = kStaying,
+                          .add = k > 0,
+                          .bias = p.bias == nullptr || k > 0 ? nullptr : p.bias + t.col};
+    const int64_t at = t.row * p.ld_out + t.col;
+    if constexpr (!kRounds) {
+      part.sums = p.out + at;
+      part.ld_sums = p.ld_out;
+      part.add = part.add || p.accumulate;
+      part.stream = stream && depth >= p.inner;
+    } else if (k + depth >= p.inner) {
+      part.out = p.out == nullptr ? nullptr : p.out + at;
+      part.ld_out = p.ld_out;
+      part.accumulate = p.accumulate;
+      part.stream = stream;
+      if (end != nullptr) activate(part, at);
+    }
+    x86::multiply(part);
+  }
+
+  void activate(x86::TileProduct& part, int64_t at) const {
+    part.activation = end->f;
+    part.gradient = end->gradient;
+    part.kept = end->kept == nullptr ? nullptr : end->kept + at;
+    part.result = end->result == nullptr ? nullptr : end->result + at;
+  }
+
+  // Packs some columns of the weight, and of the inner size what begins at k.
+  void pack(int64_t col, int64_t cols, int64_t k, int64_t inner, std::byte* to) const {
+    const bool by_outer = p.weight_transposed;
+    const bf16* const from = p.weight + (by_outer ? col * p.ldw + k : k * p.ldw + col);
+    x86::pack_panels(from, p.ldw, by_outer ? Stored::by_outer : Stored::by_inner, cols, inner, to);
+  }
+};
+
+// Few rows: each task packs what it reads, which stays in its second cache.
+template <class Out>
+void multiply_few(const Rows<Out>& product, int64_t rows, int64_t cols) {
+  constexpr int64_t kTasks = 8;
+  const int64_t width = std::min(kStaying, round_up(ceil_div(cols, kTasks), kPanel));
+  const int64_t inner = product.p.inner, depth = product.depth;
+  parallel_for(ceil_div(cols, width), [&](int64_t task) {
+    const Tile t{0, rows, task * width, std::min(width, cols - task * width)};
+    float* const sums = product.waiting(rows);
+    auto* const panels =
+        static_cast<std::byte*>(thread_scratch(kScratchInput, packed(width, depth)));
+    for (int64_t k = 0; k < inner; k += depth) {
+      const int64_t count = std::min(depth, inner - k);
+      product.pack(t.col, t.cols, k, count, panels);
+      product.multiply(t, k, panels, static_cast<int64_t>(packed(kPanel, count)), sums);
+    }
+  });
 }
 
 // Packs as many columns as the caches of all cores keep, and multiplies all rows with them: groups
 // of rows that stay in the second cache, and pieces of the columns where groups are few.
 template <class Out>
-void multiply_packed(const RowProduct<bf16, Out>& p, int64_t rows, int64_t cols) {
-  constexpr int64_t kPackedMost = 4 << 20, kRowsMost = 1 << 20;  // bytes
-  constexpr int64_t kLowest = 256, kHighest = 512, kTasks = 8, kLeastColumns = 128;
-  const auto panel_bytes = static_cast<int64_t>(packed(kPanel, p.inner));
+void multiply_many(const Rows<Out>& product, int64_t rows, int64_t cols, int64_t height) {
+  constexpr int64_t kPackedMost = 4 << 20;  // bytes
+  constexpr int64_t kTasks = 8, kLeastColumns = 128, kPackedTogether = 4 * kPanel;
+  const int64_t inner = product.p.inner;
+  const auto panel_bytes = static_cast<int64_t>(packed(kPanel, inner));
   const int64_t together =
       std::min(round_up(cols, kPanel), std::max<int64_t>(1, kPackedMost / panel_bytes) * kPanel);
-  const int64_t height = std::clamp(kRowsMost / (2 * p.inner) / kPanel * kPanel, kLowest, kHighest);
-  const auto block = allocate_block(packed(together, p.inner));
-  auto* const panels = static_cast<std::byte*>(block.get());
+  const auto block = allocate_block(packed(together, inner));
+  const auto panels = [&](int64_t col) {
+    return static_cast<std::byte*>(block.get()) + col / kPanel * panel_bytes;
+  };
   for (int64_t first = 0; first < cols; first += together) {
     const int64_t count = std::min(together, cols - first);
-    pack_weight(p, first, count, panel_bytes, panels);
+    parallel_for(ceil_div(count, kPackedTogether), [&](int64_t task) {
+      const int64_t col = task * kPackedTogether;
+      product.pack(first + col, std::min(kPackedTogether, count - col), 0, inner, panels(col));
+    });
     const int64_t pieces = ceil_div(kTasks, ceil_div(rows, height));
     const int64_t width = std::max(round_up(ceil_div(count, pieces), kPanel), kLeastColumns);
-    const PackedRows<Out> packed_rows{p, panels, first, panel_bytes,
-                                      !p.accumulate && streams(p.out, p.ld_out, rows)};
-    for_tiles(rows, count, height, width, [&](const Tile& t) { packed_rows.multiply(t); });
+    for_tiles(rows, count, height, width, [&](const Tile& t) {
+      float* const sums = product.waiting(t.rows);
+      for (int64_t col = t.col; col < t.col + t.cols; col += kStaying) {
+        const Tile piece{t.row, t.rows, first + col, std::min(kStaying, t.col + t.cols - col)};
+        for (int64_t k = 0; k < inner; k += product.depth)
+          product.multiply(piece, k, panels(col) + packed(kPanel, k), panel_bytes, sums);
+      }
+    });
   }
+}
+
+template <class Out>
+void multiply_packed(const Rows<Out>& product, int64_t rows, int64_t cols) {
+  constexpr int64_t kRowsMost = 1 << 20;  // bytes of a group of rows
+  constexpr int64_t kLowest = 256, kHighest = 512;
+  if (rows <= kHighest) return multiply_few(product, rows, cols);
+  const int64_t height = kRowsMost / (2 * product.p.inner) / kPanel * kPanel;
+  multiply_many(product, rows, cols, std::clamp(height, kLowest, kHighest));
+}
+
+template <class Out>
+void multiply_packed(const RowProduct<bf16, Out>& p, int64_t rows, int64_t cols) {
+  const bool stream = !p.accumulate && streams(p.out, p.ld_out, rows);
+  multiply_packed(Rows<Out>{.p = p, .stream = stream}, rows, cols);
 }
 
 // The inner size in parts of which many columns can be packed.
@@ -132,6 +182,16 @@ void multiply_deep(RowProduct<bf16, float> p, int64_t rows, int64_t cols) {
 }
 
 }  // namespace
+
+bool takes_tiles(int64_t rows) { return rows > kFewRows && splits_products(); }
+
+void tile_row_product(const RowProduct<bf16, bf16>& p, const ActivatedEnd& end, int64_t rows,
+                      int64_t cols) {
+  RAPT_ASSERT(p.inner <= kActivatedMost && !p.accumulate);
+  const bool stream = (p.out == nullptr || streams(p.out, p.ld_out, rows)) &&
+                      (end.gradient || streams(end.result, p.ld_out, rows));
+  multiply_packed(Rows<bf16>{.p = p, .end = &end, .stream = stream}, rows, cols);
+}
 
 void tile_row_product(const RowProduct<bf16, float>& p, int64_t rows, int64_t cols) {
   multiply_deep(p, rows, cols);
@@ -168,29 +228,30 @@ void tile_row_product(const RowProduct<bf16, bf16>& p, int64_t rows, int64_t col
 // Each task packs what it reads, some rows at a time.
 void tile_dw(const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx, float* dw, int64_t lddw,
              int64_t M, int64_t N, int64_t K, bool accumulate) {
+  const bool large = streams(dw, lddw, N);
   for_weight_tasks(M, N, K, dw, lddw, accumulate, [&](const WeightTask& task) {
     const Tile& t = task.tile;
-    const int64_t depth = depth_of(task.last - task.first);
-    auto* const left = static_cast<bf16*>(
-        thread_scratch(kScratchInput, static_cast<size_t>(t.rows * depth) * sizeof(bf16)));
+    const int64_t depth = depth_of(task.last - task.first, kTokensTogether);
+    const bool stream = large && !task.add && depth >= task.last - task.first;
+    void* const left = thread_scratch(kScratchInput, packed(t.rows, depth));
     auto* const right =
         static_cast<std::byte*>(thread_scratch(kScratchOutput, packed(t.cols, depth)));
     for (int64_t m = task.first; m < task.last; m += depth) {
       const int64_t count = std::min(depth, task.last - m);
       const auto panel_bytes = static_cast<int64_t>(packed(kPanel, count));
-      x86::transpose(dy + m * lddy + t.row, lddy, count, t.rows, left, depth);
+      x86::pack_turned(dy + m * lddy + t.row, lddy, t.rows, count, left);
       x86::pack_panels(x + m * ldx + t.col, ldx, Stored::by_inner, t.cols, count, right);
       for (int64_t col = 0; col < t.cols; col += kStaying) {
-        x86::multiply({.left = left,
-                       .ld_left = depth,
+        x86::multiply({.packed_left = left,
                        .right = right + col / kPanel * panel_bytes,
                        .panel_bytes = panel_bytes,
                        .rows = t.rows,
                        .cols = std::min(kStaying, t.cols - col),
-                       .inner = round_up(count, kPanel),
+                       .inner = count,
                        .sums = task.to + col,
                        .ld_sums = task.ld,
-                       .add = task.add || m > task.first});
+                       .add = task.add || m > task.first,
+                       .stream = stream});
       }
     }
   });

@@ -5,8 +5,57 @@
 #include "rapt/kernels/matmul.h"
 #include "rapt/kernels/matmul_plan.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "rapt/kernels/matmul_bias.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h.
+#include <hwy/highway.h>
+
+#include "rapt/kernels/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rapt::kernels::HWY_NAMESPACE {
+namespace {
+
+// sums (cols) += the columns of M rows.
+template <class T>
+void AddRows(const T* dy, int64_t lddy, int64_t M, float* sums, int64_t cols) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = LaneCount(d);
+  for (int64_t m = 0; m < M; ++m, dy += lddy) {
+    for (int64_t i = 0; i < cols; i += lanes) {
+      const int64_t count = std::min(lanes, cols - i);
+      StoreUpTo(hn::Add(LoadUpTo(d, sums + i, count), LoadUpTo(d, dy + i, count)), d, sums + i,
+                count);
+    }
+  }
+}
+
+constexpr auto& AddRowsF32 = AddRows<float>;
+constexpr auto& AddRowsBf16 = AddRows<bf16>;
+
+}  // namespace
+}  // namespace rapt::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace rapt::kernels {
 namespace {
+
+HWY_EXPORT(AddRowsF32);
+HWY_EXPORT(AddRowsBf16);
+
+void add_rows(const float* dy, int64_t lddy, int64_t M, float* sums, int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(AddRowsF32)(dy, lddy, M, sums, cols);
+}
+void add_rows(const bf16* dy, int64_t lddy, int64_t M, float* sums, int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(AddRowsBf16)(dy, lddy, M, sums, cols);
+}
+void add_rows(const double* dy, int64_t lddy, int64_t M, double* sums, int64_t cols) {
+  for (int64_t m = 0; m < M; ++m, dy += lddy) {
+    for (int64_t n = 0; n < cols; ++n) sums[n] += dy[n];
+  }
+}
 
 // Tasks are columns alone, so that each sum is taken in the order of the rows.
 template <class In, class Sum>
@@ -18,10 +67,7 @@ void column_sums(const In* dy, int64_t lddy, Sum* db, int64_t M, int64_t N, bool
     Sum total[kColumns] = {};
     for (int64_t m = 0; m < M; m += kRows) {
       Sum part[kColumns] = {};
-      for (int64_t r = m; r < std::min(M, m + kRows); ++r) {
-        const In* row = dy + r * lddy + from;
-        for (int64_t n = 0; n < width; ++n) part[n] += static_cast<Sum>(row[n]);
-      }
+      add_rows(dy + m * lddy + from, lddy, std::min(kRows, M - m), part, width);
       for (int64_t n = 0; n < width; ++n) total[n] += part[n];
     }
     for (int64_t n = 0; n < width; ++n)
@@ -42,3 +88,4 @@ void linear_db(const bf16* dy, int64_t lddy, float* db, int64_t M, int64_t N, bo
 }
 
 }  // namespace rapt::kernels
+#endif

@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "rapt/kernels/optimizer.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "rapt/kernels/bf16-inl.h"
@@ -16,12 +17,20 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace {
 
-// The parameter's new value, to p and to its twin.
+constexpr uintptr_t kTwinAlignment = 64;
+// Shorter vectors would be written beyond their end.
+constexpr bool kStreams = HWY_LANES(float) * sizeof(bf16) >= 16;
+
+// The parameter's new value, to p and to its twin; to that past the caches where it is aligned, as
+// nobody reads it before the step is over.
 template <class D, class V>
 HWY_INLINE void StoreParameter(D d, V v, float* p, bf16* twin, int64_t i, int64_t count) {
   StoreUpTo(v, d, p + i, count);
   if (twin == nullptr) return;
-  if (count >= LaneCount(d)) {
+  if (kStreams && count >= LaneCount(d) &&
+      reinterpret_cast<uintptr_t>(twin) % kTwinAlignment == 0) {
+    StreamBf16(d, v, twin + i);
+  } else if (count >= LaneCount(d)) {
     StoreBf16(d, v, twin + i);
   } else {
     for (int64_t k = i; k < i + count; ++k) twin[k] = bf16(p[k]);
@@ -51,6 +60,7 @@ void SgdRange(const SgdStep& s, float* p, const float* g, float* m, bf16* twin, 
     }
     StoreParameter(d, hn::NegMulAdd(rate, step, old), p, twin, i, count);
   }
+  hwy::FlushStream();
 }
 
 void AdamRange(const AdamStep& s, const reference::AdamFactors& f, float* p, const float* g,
@@ -79,6 +89,7 @@ void AdamRange(const AdamStep& s, const reference::AdamFactors& f, float* p, con
     const auto change = hn::Div(hn::Mul(step, first), root);
     StoreParameter(d, hn::MulSub(old, keep, change), p, twin, i, count);
   }
+  hwy::FlushStream();
 }
 
 }  // namespace

@@ -55,5 +55,8 @@ struct Dropout {
   PhiloxKey key{};
 };
 
+// Functions of single elements; elementwise.h has their formulas.
+enum class Activation { relu, gelu, gelu_tanh };
+
 }  // namespace kernels
 }  // namespace rapt

@@ -2,15 +2,19 @@
 
 #include "rapt/base/check.h"
 #include "rapt/ops/elementwise.h"
+#include "rapt/ops/feed_forward.h"
 
 namespace rapt::nn {
 
 Activation::Activation(const std::string& name) : name_(name) {
   if (name == "relu") {
+    kind_ = kernels::Activation::relu;
     function_ = relu;
   } else if (name == "gelu") {
+    kind_ = kernels::Activation::gelu;
     function_ = gelu;
   } else if (name == "gelu_tanh") {
+    kind_ = kernels::Activation::gelu_tanh;
     function_ = gelu_tanh;
   } else {
     fail(ErrorKind::failure, "activation: expected relu, gelu or gelu_tanh, got \"{}\"", name);
@@ -32,9 +36,12 @@ FeedForward::FeedForward(int64_t d_model, int64_t dim_feedforward, const Activat
 }
 
 Tensor FeedForward::forward(const Tensor& x, const Rows& rows, const Pass& pass) const {
+  const kernels::Dropout site = pass.scope("hidden").dropout(dropout_);
+  if (activation_.kind() && linear1_.weight().int8() == nullptr)
+    return feed_forward(x, linear1_.use(pass), *activation_.kind(), rows, site, linear2_.use(pass));
   Tensor hidden = linear1_.forward(x, pass);  // (N, F)
   hidden = activation_(std::move(hidden));
-  hidden = dropout(std::move(hidden), rows, pass.scope("hidden").dropout(dropout_));
+  hidden = dropout(std::move(hidden), rows, site);
   return linear2_.forward(hidden, pass);  // (N, C)
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,9 +22,11 @@ class Activation {
 
   Tensor operator()(Tensor x) const { return function_(std::move(x)); }
   const std::string& name() const { return name_; }  // empty for a function of one's own
+  std::optional<kernels::Activation> kind() const { return kind_; }  // none for such a one
 
  private:
   std::string name_;
+  std::optional<kernels::Activation> kind_;
   std::function<Tensor(Tensor x)> function_;
 };
 

@@ -31,6 +31,10 @@ Tensor Linear::forward(const Tensor& x, int64_t begin, int64_t count, const Pass
   return linear(x, weight_, bias_, begin, count, pass);
 }
 
+Affine Linear::use(const Pass& pass) const {
+  return {pass.use_matrix(weight_), bias_.defined() ? pass.use(bias_) : Tensor()};
+}
+
 void Linear::visit(const Visitor& visitor, const std::string& prefix) const {
   visitor({join_name(prefix, "weight"), weight_, 0, weight_.shape()[0]});
   if (bias_.defined()) visitor({join_name(prefix, "bias"), bias_, 0, bias_.shape()[0]});

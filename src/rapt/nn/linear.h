@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rapt/nn/module.h"
+#include "rapt/ops/feed_forward.h"
 #include "rapt/ops/linear.h"
 
 namespace rapt::nn {
@@ -21,6 +22,9 @@ class Linear : public Module {
   Tensor forward(const Tensor& x, const Pass& pass) const;  // (N, in) -> (N, out)
   // Output rows [begin, begin + count) alone: (N, in) -> (N, count).
   Tensor forward(const Tensor& x, int64_t begin, int64_t count, const Pass& pass) const;
+
+  // Weight and bias for an op that has this layer inside; they must not be int8.
+  Affine use(const Pass& pass) const;
 
   void visit(const Visitor& visitor, const std::string& prefix) const override;
   const Parameter& weight() const { return weight_; }
