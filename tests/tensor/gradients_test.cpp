@@ -49,6 +49,28 @@ TEST(Gradients, TheFirstWriterOfAStepDoesNotReadTheBuffer) {
   }
 }
 
+// A large gradient that an op has made is not copied, and there are not two buffers for the next.
+TEST(Gradients, AGivenGradientBecomesThatOfAParameter) {
+  const Parameter weight(random_tensor({2, 3}, 1));
+  Gradients gradients;
+  for (int step = 0; step < 3; ++step) {
+    const void* given = nullptr;
+    const Tensor leaf = gradients.use(weight);
+    backward(record(empty_like(leaf), {leaf},
+                    [&](const Tensor&, Sink& d) {
+                      Tensor gradient = Tensor::full({2, 3}, DType::f64, 5);
+                      given = std::as_const(gradient).raw();
+                      d.give(0, std::move(gradient));
+                    }),
+             ones({2, 3}));
+    const Tensor held = gradients.of(weight);
+    EXPECT_EQ(std::as_const(held).raw(), given);
+    EXPECT_EQ(gradients.of(weight).to_vector<double>(), std::vector<double>(6, 5));
+    gradients.clear();
+    EXPECT_FALSE(gradients.of(weight).defined());
+  }
+}
+
 TEST(Gradients, ATiedParameterUsedInTwoOpsGetsTheSum) {
   const Parameter table(random_tensor({4, 3}, 1));
   const Parameter projection = table;

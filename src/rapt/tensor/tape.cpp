@@ -175,8 +175,17 @@ bool GradientSlot::adopt(const Tensor& gradient) {
     return false;
   }
   buffer_ = gradient.reshape(shape_).detach();
+  adopted_ = true;
   state_ = State::all;
   return true;
+}
+
+void GradientSlot::clear() {
+  state_ = State::none;
+  ranges_.clear();
+  if (!adopted_) return;
+  adopted_ = false;
+  buffer_ = Tensor();
 }
 
 Tensor GradientSlot::whole() {
@@ -247,7 +256,7 @@ void Sink::give(int i, Tensor gradient) {
   const Input& input = inputs_.at(static_cast<size_t>(i));
   RAPT_ASSERT(input.node != nullptr && gradient.shape() == input.shape);
   const int64_t owners = gradient.shares_memory(dy_) ? 2 : 1;  // this handle and dy itself
-  const bool whole = input.node->order > 0 && input.offset == 0 && gradient.owners() == owners;
+  const bool whole = input.offset == 0 && gradient.owners() == owners;
   if (whole && input.node->slot->adopt(gradient)) return;
   Sum sum = place(input);
   if (sum.first) return copy_into(sum.gradient, gradient);

@@ -32,10 +32,7 @@ class GradientSlot {
   Tensor whole();
   bool written() const { return state_ != State::none; }
   bool written(int64_t begin, int64_t rows) const;  // any element of these rows
-  void clear() {
-    state_ = State::none;
-    ranges_.clear();
-  }                // unwritten again; the buffer stays
+  void clear();    // unwritten again; the buffer stays, but for an adopted one: the next will come
   void release();  // and without the buffer
 
   const Shape& shape() const { return shape_; }
@@ -52,6 +49,7 @@ class GradientSlot {
   Shape shape_;
   DType dtype_;
   Tensor buffer_;
+  bool adopted_ = false;
   State state_ = State::none;
   std::vector<Range> ranges_;  // sorted, disjoint: of rows or of columns
 };
