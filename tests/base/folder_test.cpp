@@ -1,6 +1,7 @@
 #include <cerrno>
 
 #include "rapt/base/random.h"
+#include "rapt/base/replace.h"
 #include "tests/base/files.h"
 
 namespace rapt {
@@ -184,6 +185,41 @@ TEST(WriteFolder, R61_AKillLeavesTheOldFolderOrTheNew) {
   EXPECT_GT(seen.size(), 1u);
   write_three(path, "end");
   EXPECT_EQ(names_in(folder.path()), Names{"last"});
+}
+
+TEST(RemoveFolder, RemovesAllOfItAndNothingElse) {
+  const TemporaryFolder folder;
+  write_three(folder.path() / "old", "old");
+  write_three(folder.path() / "other", "other");
+  EXPECT_FALSE(remove_folder(folder.path() / "old"));
+  EXPECT_FALSE(remove_folder(folder.path() / "never"));
+  EXPECT_EQ(names_in(folder.path()), Names{"other"});
+  expect_three(folder.path() / "other", "other");
+}
+
+TEST(RemoveFolder, R61_AKillLeavesAllOfItOrNothing) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "old";
+  const auto fill = [&] {
+    fs::create_directory(path);
+    for (int i = 0; i < 300; ++i) put_text(path / std::to_string(i), "text");
+  };
+  fill();
+  const int64_t duration = testing::duration_of([&] { remove_folder(path); });
+  Rng rng(3);
+  int gone = 0;
+  for (int round = 0; round < 30; ++round) {
+    if (!fs::exists(path)) fill();
+    testing::kill_while([&] { remove_folder(path); }, rng.below(3 * duration + 2000));
+    if (fs::exists(path)) {
+      EXPECT_EQ(names_in(path).size(), 300u);
+    } else {
+      ++gone;
+    }
+  }
+  EXPECT_GT(gone, 0);
+  clear_leftovers(path);
+  EXPECT_LE(names_in(folder.path()).size(), 1u);
 }
 
 }  // namespace

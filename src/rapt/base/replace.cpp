@@ -186,4 +186,14 @@ void clear_leftovers(const fs::path& target) {
   }
 }
 
+std::error_code remove_folder(const fs::path& folder) {
+  const fs::path aside = next_name(folder, kTemporary);
+  std::error_code problem;
+  fs::rename(folder, aside, problem);
+  if (problem == std::errc::no_such_file_or_directory) return {};
+  if (problem) return problem;
+  fs::remove_all(aside, problem);  // what cannot be removed is a leftover
+  return {};
+}
+
 }  // namespace rapt

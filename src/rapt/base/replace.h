@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <system_error>
 
 #include "rapt/base/descriptor.h"
 
@@ -49,5 +50,9 @@ class Temporary {
 // Removes what writers that were killed left beside `target`. Where one was killed while the old
 // folder was moved aside, the folder comes back.
 void clear_leftovers(const std::filesystem::path& target);
+
+// Removes a folder, if there is one, so that nobody finds half of it: a temporary name first.
+// Returns what the system says, and the folder stands as it was.
+std::error_code remove_folder(const std::filesystem::path& folder);
 
 }  // namespace rapt

@@ -186,14 +186,13 @@ void Checkpoints::write(const decode::Translator& translator, const optim::Optim
 }
 
 void Checkpoints::keep_only(const std::vector<int64_t>& wanted) const {
-  std::error_code ignored;
   for (const int64_t step : steps()) {
-    if (std::find(wanted.begin(), wanted.end(), step) == wanted.end())
-      fs::remove_all(path_of(step), ignored);
+    if (std::find(wanted.begin(), wanted.end(), step) == wanted.end()) remove_folder(path_of(step));
   }
 }
 
 void Checkpoints::clear_leftovers() const {
+  rapt::clear_leftovers(folder_);
   for (const std::string& name : names_in(folder_)) {
     if (name.ends_with(".tmp")) rapt::clear_leftovers(folder_ / name.substr(0, name.find('.')));
   }
