@@ -47,7 +47,8 @@ void add_globals(CLI::App& app, Globals& globals) {
       ->check(one_of({"scalar", "sse4", "avx2", "avx512", "avx512_bf16", "amx"}))
       ->envname("RAPT_ISA");
   app.add_option("--max-memory", globals.max_memory,
-                 "Stop with exit code 7 rather than take more memory, e.g. 4G")
+                 "Stop with exit code 7 rather than take more memory, e.g. 4G; train says before "
+                 "it begins what fits")
       ->type_name("SIZE")
       ->check(size_text())
       ->envname("RAPT_MAX_MEMORY");

@@ -60,6 +60,15 @@ void add_model_flags(CLI::App& verb, Options& options) {
        "The most words of a sentence; pairs with longer ones are left out");
   add_share(verb, "--dropout", options.dropout,
             "Share of the elements that are dropped in training, in [0, 1)");
+  const auto own_share = [&](const char* name, std::optional<double>& value, const char* help) {
+    verb.add_option(name, value, help)->type_name("P")->check(fraction());
+  };
+  own_share("--attention-dropout", options.attention_dropout,
+            "Of attention weights (default: that of --dropout)");
+  own_share("--activation-dropout", options.activation_dropout,
+            "Of the hidden units of the feed-forward layers (default: that of --dropout)");
+  own_share("--embedding-dropout", options.embedding_dropout,
+            "Of embeddings with their positions (default: that of --dropout)");
   add_choice(verb, "--tie-embeddings", options.tie_embeddings, {"none", "two", "three"},
              "Which share a matrix: none, the target embedding and the projection (two), or the "
              "source embedding too (three, with a joint vocabulary)");

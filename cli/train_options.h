@@ -29,6 +29,7 @@ struct TrainOptions {
   train::Recipe recipe = train::small_recipe();
   int64_t layers = recipe.model.num_encoder_layers;
   double dropout = recipe.model.dropout;
+  std::optional<double> attention_dropout{}, activation_dropout{}, embedding_dropout{};
   std::string tie_embeddings = "two";
   std::string dtype = "f32", optimizer = "adamw", schedule = "constant";
   int64_t epochs = 0, steps = 0;  // 0: not given

@@ -27,7 +27,10 @@ void check_subwords(Options& options) {
 void settle_recipe(Options& options) {
   train::Recipe& recipe = options.recipe;
   recipe.model.num_encoder_layers = recipe.model.num_decoder_layers = options.layers;
-  recipe.model.dropout = recipe.model.position_dropout = options.dropout;
+  recipe.model.dropout = options.dropout;
+  recipe.model.position_dropout = options.embedding_dropout.value_or(options.dropout);
+  recipe.model.attention_dropout = options.attention_dropout;
+  recipe.model.activation_dropout = options.activation_dropout;
   recipe.model.tie_embeddings = models::parse_tie_embeddings(options.tie_embeddings);
   recipe.fit.seed = options.seed;
   if (options.dtype == "bf16") recipe.fit.compute_type = DType::bf16;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import struct
 import subprocess
@@ -141,6 +142,26 @@ class Globals(TestCase):
         self.assertRegex(result.err, r"rapt: memory: .*over the limit of 1\.0 MiB")
         self.assertFalse((self.folder / "model").exists())
         self.assertEqual(self.train("--max-memory", "1G").code, 0)
+
+    def test_a_batch_that_does_not_fit_is_refused_before_the_first_step_with_one_that_does(self):
+        rng = random.Random(3)
+        text = "".join(" ".join(rng.choices("abcdefgh", k=30)) + "\n" for _ in range(300))
+        for name in ("long.a", "long.b"):
+            (self.folder / name).write_text(text)
+        train = ["train", "--source", self.folder / "long.a", "--target", self.folder / "long.b", "--out",
+                 self.folder / "long", "--d-model", "128", "--dim-feedforward", "512", "--layers", "2", "--epochs", "1"]
+        refused = rapt(*train, "--batch-tokens", "8000", "--max-memory", "80M")
+        self.assertEqual(refused.code, 7, refused)
+        found = re.search(r"a batch of (\d+) tokens does not fit in the limit of 80.0 MiB; one of (\d+) does "
+                          r"\(--batch-tokens\), and less is needed with --recompute", refused.err)
+        self.assertTrue(found, refused)
+        self.assertNotIn("epoch", refused.err)
+        self.assertFalse((self.folder / "long" / "model.safetensors").exists())
+        fitting = rapt(*train, "--batch-tokens", found[2], "--max-memory", "80M")
+        self.assertEqual(fitting.code, 0, fitting)
+        limited = (self.folder / "long" / "model.safetensors").read_bytes()
+        self.assertEqual(rapt(*train, "--batch-tokens", found[2], "--restart").code, 0)
+        self.assertEqual((self.folder / "long" / "model.safetensors").read_bytes(), limited)
 
     def test_profile_is_a_table_on_stderr(self):
         result = self.train("--profile")

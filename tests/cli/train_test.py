@@ -1,6 +1,7 @@
 """rapt train: a model from any two aligned text files, and what it says of bad ones."""
 
 import hashlib
+import json
 import os
 import random
 import signal
@@ -56,6 +57,14 @@ class Train(TestCase):
         hashes = {hashlib.sha256((self.model("--threads", threads, "--dtype", dtype) / "model.safetensors").read_bytes())
                   .hexdigest() for threads in ("1", "2", "3") for dtype in ("bf16", "f32")}
         self.assertEqual(len(hashes), 2)  # one of each type
+
+    def test_dropout_has_rates_of_their_own(self):
+        def rates(*flags):
+            config = json.loads((self.model("--epochs", "1", "--dropout", "0.1", *flags) / "config.json").read_text())
+            return [config.get(f"{key}dropout") for key in ("", "position_", "attention_", "activation_")]
+        self.assertEqual(rates(), [0.1, 0.1, None, None])
+        self.assertEqual(rates("--embedding-dropout", "0", "--attention-dropout", "0.2", "--activation-dropout", "0.3"),
+                         [0.1, 0, 0.2, 0.3])
 
     def test_recomputing_changes_no_bit_of_a_model(self):
         hashes = {hashlib.sha256((self.model(*flags, "--epochs", "3") / "model.safetensors").read_bytes()).hexdigest()

@@ -59,6 +59,35 @@ TEST_P(Spellings, EveryParameterHasItsGradient) {
   }
 }
 
+TEST_P(Spellings, EachDropoutActsByItself) {
+  const SmallBatch batch = small_batch();
+  const auto logits = [&](auto change, bool training) {
+    EncoderDecoderConfig config = small_config(GetParam());
+    config.dropout = config.position_dropout = 0;
+    change(config);
+    return make_model(config, DType::f64)
+        .forward(batch.source, batch.source_rows, batch.target, batch.target_rows,
+                 Pass({.training = training, .seed = 1}));
+  };
+  const Tensor none = logits([](auto&) {}, true);
+  using Config = EncoderDecoderConfig;
+  std::vector<Tensor> seen = {none};
+  for (const auto change :
+       {+[](Config& c) { c.dropout = 0.3; }, +[](Config& c) { c.position_dropout = 0.3; },
+        +[](Config& c) { c.attention_dropout = 0.3; },
+        +[](Config& c) { c.activation_dropout = 0.3; }}) {
+    EXPECT_TRUE(same_bits(logits(change, false), none));
+    seen.push_back(logits(change, true));
+    for (size_t i = 0; i + 1 < seen.size(); ++i) EXPECT_FALSE(same_bits(seen.back(), seen[i])) << i;
+  }
+  const auto all = [](Config& c) { c.dropout = 0.3; };
+  const auto outputs = [](Config& c) {
+    c.dropout = 0.3;
+    c.attention_dropout = c.activation_dropout = 0;
+  };
+  EXPECT_FALSE(same_bits(logits(all, true), logits(outputs, true)));
+}
+
 TEST_P(Spellings, CountsItsParametersFromTheConfiguration) {
   for (const TieEmbeddings tie : {TieEmbeddings::none, TieEmbeddings::two, TieEmbeddings::three}) {
     for (const bool on : {false, true}) {
@@ -312,6 +341,8 @@ TEST(EncoderDecoderConfig, SettingsThatCannotBeAreNamed) {
   EXPECT_TRUE(contains(error([](auto& c) { c.dim_feedforward = 0; }), "dim_feedforward"));
   EXPECT_TRUE(contains(error([](auto& c) { c.num_encoder_layers = -1; }), "num_encoder_layers"));
   EXPECT_TRUE(contains(error([](auto& c) { c.dropout = 1; }), "dropout"));
+  EXPECT_TRUE(contains(error([](auto& c) { c.attention_dropout = -0.1; }), "attention_dropout"));
+  EXPECT_TRUE(contains(error([](auto& c) { c.activation_dropout = 1; }), "activation_dropout"));
   EXPECT_TRUE(contains(error([](auto& c) { c.activation = "swish"; }), "swish"));
   EXPECT_TRUE(contains(error([](auto& c) { c.layout = "other"; }), "other"));
   EXPECT_TRUE(

@@ -185,6 +185,11 @@ void set_memory_limit(int64_t bytes) {
   pool().limit = bytes;
 }
 
+int64_t memory_limit() {
+  const std::lock_guard lock(pool().mutex);
+  return pool().limit;
+}
+
 void release_unused_memory() {
   const std::lock_guard lock(pool().mutex);
   pool().release_unused();

@@ -26,6 +26,7 @@ MemoryUse memory_use();
 
 // An upper bound for `mapped`; 0 removes it. What is mapped already stays.
 void set_memory_limit(int64_t bytes);
+int64_t memory_limit();
 
 // Returns to the system what no handle holds, in whole pieces of 2 MiB.
 void release_unused_memory();

@@ -193,6 +193,8 @@ std::string config_text(const EncoderDecoderConfig& c) {
   j["layer_norm_eps"] = c.layer_norm_eps;
   j["position_dropout"] = c.position_dropout;
   j["dropout"] = c.dropout;
+  if (c.attention_dropout) j["attention_dropout"] = *c.attention_dropout;
+  if (c.activation_dropout) j["activation_dropout"] = *c.activation_dropout;
   j["max_len"] = c.max_len;
   j["scale_embeddings"] = c.scale_embeddings;
   j["projection_bias"] = c.projection_bias;
@@ -243,6 +245,8 @@ EncoderDecoderConfig read_config(const std::filesystem::path& folder) {
                 "layer_norm_eps",
                 "position_dropout",
                 "dropout",
+                "attention_dropout",
+                "activation_dropout",
                 "max_len",
                 "scale_embeddings",
                 "projection_bias",
@@ -274,6 +278,11 @@ EncoderDecoderConfig read_config(const std::filesystem::path& folder) {
   c.layer_norm_eps = j.number_or("layer_norm_eps", c.layer_norm_eps, 0, 1);
   c.position_dropout = j.number_or("position_dropout", c.position_dropout, 0, 1);
   c.dropout = j.number_or("dropout", c.dropout, 0, 1);
+  const auto share = [&](const char* key, std::optional<double>& value) {
+    if (j.has(key)) value = j.number_or(key, 0, 0, 1);
+  };
+  share("attention_dropout", c.attention_dropout);
+  share("activation_dropout", c.activation_dropout);
   c.max_len = size("max_len", c.max_len, 1, limits.positions);
   c.scale_embeddings = j.boolean_or("scale_embeddings", c.scale_embeddings);
   c.projection_bias = j.boolean_or("projection_bias", c.projection_bias);

@@ -22,6 +22,8 @@ nn::LayerOptions layer_options(const EncoderDecoderConfig& c) {
           .d_v = c.d_v,
           .dim_feedforward = c.dim_feedforward,
           .dropout = c.dropout,
+          .attention_dropout = c.attention_dropout,
+          .activation_dropout = c.activation_dropout,
           .activation = c.activation,
           .layer_norm_eps = c.layer_norm_eps,
           .norm_first = c.norm_first};
@@ -98,6 +100,8 @@ void EncoderDecoderConfig::check() const {
   check_activation(activation);
   check_probability("position_dropout", position_dropout);
   check_probability("dropout", dropout);
+  check_probability("attention_dropout", attention_dropout.value_or(0));
+  check_probability("activation_dropout", activation_dropout.value_or(0));
   RAPT_CHECK(layer_norm_eps > 0 && layer_norm_eps < 1,
              "layer_norm_eps: expected a number in (0, 1), got {}", layer_norm_eps);
   RAPT_CHECK(

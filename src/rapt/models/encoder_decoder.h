@@ -41,9 +41,11 @@ struct EncoderDecoderConfig {
   bool final_norm = true;  // a norm after the last layer of each stack
   double layer_norm_eps = 1e-5;
   double position_dropout = 0.1;  // of the sum of embedding and position
-  double dropout = 0.1;           // inside the layers
-  int64_t max_len = 5000;         // positions
-  bool scale_embeddings = false;  // by sqrt(d_model)
+  double dropout = 0.1;           // inside the layers: of sublayers' outputs, and of the next two
+  std::optional<double> attention_dropout{};   // of attention weights; unset: dropout
+  std::optional<double> activation_dropout{};  // of hidden units; unset: dropout
+  int64_t max_len = 5000;                      // positions
+  bool scale_embeddings = false;               // by sqrt(d_model)
   bool projection_bias = true;
   TieEmbeddings tie_embeddings = TieEmbeddings::none;
   int32_t pad_id = 0, start_id = 1, end_id = 2;

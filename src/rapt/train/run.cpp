@@ -11,6 +11,7 @@
 #include "rapt/base/check.h"
 #include "rapt/base/descriptor.h"
 #include "rapt/base/file.h"
+#include "rapt/base/replace.h"
 #include "rapt/models/checkpoint.h"
 #include "rapt/train/event_file.h"
 #include "rapt/train/metrics.h"
@@ -383,9 +384,10 @@ void expect_no_open_run(const fs::path& folder) {
 }
 
 void clear_run(const fs::path& folder) {
-  std::error_code problem;
-  fs::remove_all(folder / Checkpoints::kFolder, problem);
-  if (problem) fail_file("remove", folder / Checkpoints::kFolder, problem.value());
+  const fs::path checkpoints = folder / Checkpoints::kFolder;
+  clear_leftovers(checkpoints);
+  if (const std::error_code problem = remove_folder(checkpoints))
+    fail_file("remove", checkpoints, problem.value());
 }
 
 }  // namespace rapt::train

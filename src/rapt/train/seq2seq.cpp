@@ -4,6 +4,8 @@
 #include <chrono>
 
 #include "rapt/base/check.h"
+#include "rapt/base/memory.h"
+#include "rapt/train/memory_check.h"
 
 namespace rapt::train {
 namespace {
@@ -155,6 +157,7 @@ double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
              options.accumulate);
   RAPT_CHECK(options.rate != nullptr, "fit: expected a learning rate, got none");
   if (options.compute_type == DType::bf16) nn::make_twins(model);
+  if (memory_limit() > 0) check_memory(model, corpus, options);
   return Fit(model, corpus, optimizer, options, place).run(report);
 }
 

@@ -44,6 +44,13 @@ std::map<std::string, std::string> settings_of(const Recipe& recipe, const RunOp
   put("layers", fmt::format("{}+{}", model.num_encoder_layers, model.num_decoder_layers));
   put("max-len", model.max_len);
   put("dropout", model.dropout);
+  const auto put_share = [&](const char* name, std::optional<double> share) {
+    all[name] = share.value_or(model.dropout) == model.dropout ? "that of --dropout"
+                                                               : fmt::format("{}", *share);
+  };
+  put_share("attention-dropout", model.attention_dropout);
+  put_share("activation-dropout", model.activation_dropout);
+  put_share("embedding-dropout", model.position_dropout);
   put("tie-embeddings", models::name_of(model.tie_embeddings));
   put("norm-first", model.norm_first);
   put("min-count", recipe.words.min_count);
