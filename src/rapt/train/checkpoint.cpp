@@ -192,7 +192,6 @@ void Checkpoints::keep_only(const std::vector<int64_t>& wanted) const {
 }
 
 void Checkpoints::clear_leftovers() const {
-  rapt::clear_leftovers(folder_);
   for (const std::string& name : names_in(folder_)) {
     if (name.ends_with(".tmp")) rapt::clear_leftovers(folder_ / name.substr(0, name.find('.')));
   }

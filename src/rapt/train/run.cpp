@@ -11,7 +11,6 @@
 #include "rapt/base/check.h"
 #include "rapt/base/descriptor.h"
 #include "rapt/base/file.h"
-#include "rapt/base/replace.h"
 #include "rapt/models/checkpoint.h"
 #include "rapt/train/event_file.h"
 #include "rapt/train/metrics.h"
@@ -384,10 +383,10 @@ void expect_no_open_run(const fs::path& folder) {
 }
 
 void clear_run(const fs::path& folder) {
-  const fs::path checkpoints = folder / Checkpoints::kFolder;
-  clear_leftovers(checkpoints);
-  if (const std::error_code problem = remove_folder(checkpoints))
-    fail_file("remove", checkpoints, problem.value());
+  Checkpoints(folder).keep_only({});  // one by one, each as a whole
+  std::error_code problem;
+  fs::remove_all(folder / Checkpoints::kFolder, problem);
+  if (problem) fail_file("remove", folder / Checkpoints::kFolder, problem.value());
 }
 
 }  // namespace rapt::train
