@@ -104,6 +104,7 @@ int decode(const ApplyOptions& options) {
     const std::vector<std::string_view> words = text::split_words(line);
     if (!options.ids) return print_line(model.decode_pieces(words));
     std::vector<int32_t> ids;
+    ids.reserve(words.size());
     for (const std::string_view word : words) ids.push_back(parse_id(word, model.size(), where));
     print_line(model.decode(ids));
   });
