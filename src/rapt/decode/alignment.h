@@ -1,10 +1,10 @@
 // Word alignments from attention: which source token a target token looked at when it was chosen.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rapt/decode/translator.h"
@@ -25,7 +25,10 @@ Tensor soft_alignment(const models::EncoderDecoder& model, const std::vector<int
 // Words by their numbers, from 0.
 struct Link {
   int64_t source, target;
-  auto operator<=>(const Link&) const = default;
+  bool operator==(const Link&) const = default;
+  bool operator<(const Link& other) const {
+    return std::pair(source, target) < std::pair(other.source, other.target);
+  }
 };
 
 // The links between the words of a line and of its translation, sorted, each once: every token of
