@@ -51,8 +51,8 @@ class Temporary {
 // folder was moved aside, the folder comes back.
 void clear_leftovers(const std::filesystem::path& target);
 
-// Removes a folder, if there is one, so that nobody finds half of it: a temporary name first.
-// Returns what the system says, and the folder stands as it was.
+// Removes a folder, if there is one, so that nobody finds half of it: it takes a temporary name
+// first. Where that fails, the folder stands as it was, and the system's error is returned.
 std::error_code remove_folder(const std::filesystem::path& folder);
 
 }  // namespace rapt

@@ -17,26 +17,22 @@ HWY_BEFORE_NAMESPACE();
 namespace rapt::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A function gives its value, operator()(d, x), its gradient, operator()(d, x, dy), and both at
-// once, both(d, x, value, slope). A NaN comes out as NaN. T is what the results are stored as.
+// A function gives its value, operator()(d, x); Relu also a gradient, the others their slope beside
+// the value, both(d, x, value, slope). A NaN comes out as NaN. T is what the results are stored as.
 template <class T>
 struct Relu {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
   }
+  // That of x from dy; the result serves for x.
   template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V dy) const {
+  static HWY_INLINE V Gradient(D d, V x, V dy) {
     return hn::IfThenZeroElse(hn::Le(x, hn::Zero(d)), dy);
-  }
-  template <class D, class V>
-  HWY_INLINE void both(D d, V x, V& value, V& slope) const {
-    value = (*this)(d, x);
-    slope = (*this)(d, x, hn::Set(d, 1.0f));
   }
 };
 
-// A function whose both() the other two follow from.
+// A function whose value comes with its slope.
 template <class Function>
 struct FromBoth {
   template <class D, class V>
@@ -44,12 +40,6 @@ struct FromBoth {
     V value, slope;
     static_cast<const Function&>(*this).both(d, x, value, slope);
     return value;
-  }
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x, V dy) const {
-    V value, slope;
-    static_cast<const Function&>(*this).both(d, x, value, slope);
-    return hn::Mul(dy, slope);
   }
 };
 

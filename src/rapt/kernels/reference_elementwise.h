@@ -149,21 +149,22 @@ void dropout(const Dropout& spec, const RowId* ids, const T* x, int64_t ldx, T* 
   }
 }
 
+// Qualified: kernels of the same names would be found as well.
 template <class T>
 void activation_dropout(const ActivationDropout& how, const T* x, int64_t ldx, T* y, int64_t ldy,
                         int64_t rows, int64_t cols) {
-  activation(how.kind, x, ldx, y, ldy, rows, cols);
-  dropout(how.dropout, how.ids, y, ldy, y, ldy, rows, cols);
+  reference::activation(how.kind, x, ldx, y, ldy, rows, cols);
+  reference::dropout(how.dropout, how.ids, y, ldy, y, ldy, rows, cols);
 }
 
 template <class T>
 void activation_dropout_grad(const ActivationDropout& how, const T* kept, int64_t ld, const T* dy,
                              int64_t lddy, T* dx, int64_t lddx, T* y, int64_t ldy, int64_t rows,
                              int64_t cols) {
-  dropout(how.dropout, how.ids, dy, lddy, dx, lddx, rows, cols);
-  activation_grad(how.kind, kept, ld, dx, lddx, dx, lddx, rows, cols);
+  reference::dropout(how.dropout, how.ids, dy, lddy, dx, lddx, rows, cols);
+  reference::activation_grad(how.kind, kept, ld, dx, lddx, dx, lddx, rows, cols);
   if (y != nullptr && how.kind != Activation::relu)
-    activation_dropout(how, kept, ld, y, ldy, rows, cols);
+    reference::activation_dropout(how, kept, ld, y, ldy, rows, cols);
 }
 
 }  // namespace rapt::kernels::reference

@@ -8,6 +8,7 @@
 #include "rapt/kernels/matmul.h"
 #include "rapt/kernels/softmax.h"
 #include "rapt/ops/checks.h"
+#include "rapt/ops/linear_products.h"
 #include "rapt/ops/select.h"
 #include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
@@ -36,8 +37,7 @@ struct Parts {
   void add_chunk(const int32_t* targets, double smoothing, int64_t begin, int64_t end,
                  Precise<T>* losses, T* logits) {
     const int64_t M = end - begin, C = x.dim(1), V = w.dim(0);
-    const double flops =
-        2.0 * static_cast<double>(M) * static_cast<double>(V) * static_cast<double>(C);
+    const double flops = product_flops(M, V, C);
     const double weight_bytes = bytes_of(w),
                  bytes = static_cast<double>(M * size_of(x.dtype()));  // of a column
     const T* rows = std::as_const(x).data<T>() + begin * x.row_stride();
