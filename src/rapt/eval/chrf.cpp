@@ -132,7 +132,8 @@ Counts Chrf::count(std::string_view hypothesis,
 }
 
 double Chrf::score(std::span<const int64_t> counts) const {
-  const auto orders = static_cast<size_t>(options_.char_order + options_.word_order);
+  const size_t orders =
+      static_cast<size_t>(options_.char_order) + static_cast<size_t>(options_.word_order);
   RAPT_CHECK(counts.size() == 3 * orders, "chrF: expected {} counts, got {}", 3 * orders,
              counts.size());
   double precision = 0, recall = 0;
