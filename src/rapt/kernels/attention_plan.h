@@ -78,9 +78,11 @@ TileCut backward_cut(const AttentionArgs<T>& args) {
 template <class T>
 int64_t items_at_once(const AttentionArgs<T>& args, int64_t items) {
   constexpr double kEnough = 2e6;  // multiply-adds, about 20 us
+  constexpr double kPacking = 32;  // queries that a key could meet while it is packed
   double work = 0;
   for (size_t b = 0; b < args.queries.size(); ++b) {
-    work += static_cast<double>(args.queries[b].count) * static_cast<double>(args.keys[b].count);
+    const auto queries = static_cast<double>(args.queries[b].count);
+    if (queries > 0) work += (queries + kPacking) * static_cast<double>(args.keys[b].count);
   }
   work *= static_cast<double>(args.H * (args.Dk + args.Dv));
   if (work < kEnough) return std::max<int64_t>(items, 1);

@@ -11,12 +11,14 @@
 namespace rapt::kernels {
 namespace {
 
-constexpr int64_t kTaskBytes = 128 << 10;  // of the weight that one task reads or writes
+// Bytes of the weight that one task reads or writes, of a small one and of a large one.
+constexpr int64_t kTaskBytes = 128 << 10, kLargeTaskBytes = 512 << 10;
 
 // Rows of the weight that make a task.
 template <class T>
 int64_t rows_of_task(int64_t rows, int64_t cols) {
-  const int64_t some = kTaskBytes / static_cast<int64_t>(sizeof(T)) / cols;
+  const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(T));
+  const int64_t some = std::clamp(rows * row_bytes / 16, kTaskBytes, kLargeTaskBytes) / row_bytes;
   return std::min(rows, round_up(std::max<int64_t>(some, 1), kTileOutputs));
 }
 

@@ -28,9 +28,9 @@ using Vec = hn::Vec<Lanes<T>>;
 // Register blocks: accumulators, the vectors that they share, and one that changes, must fit the
 // 32 registers of AVX-512 or the 16 of the others.
 #if HWY_TARGET <= HWY_AVX3
-constexpr int kDotRows = 7, kDxRows = 14, kDxVectors = 2, kDwVectors = 4;
+constexpr int kDotRows = 7, kManyDotRows = 6, kDxRows = 14, kDxVectors = 2, kDwVectors = 4;
 #else
-constexpr int kDotRows = 3, kDxRows = 6, kDxVectors = 2, kDwVectors = 2;
+constexpr int kDotRows = 3, kManyDotRows = 3, kDxRows = 6, kDxVectors = 2, kDwVectors = 2;
 #endif
 constexpr int kDwRows = 4;
 constexpr int kOutputs = static_cast<int>(kTileOutputs);

@@ -63,10 +63,18 @@ HWY_INLINE Four<double> sums_of_four(const Vec<double>* v) {
 }
 #endif
 
+// Asks for what stands `distance` elements on, if there is anything.
+template <class T>
+HWY_INLINE void fetch(const T* from, int64_t distance) {
+  hwy::Prefetch(reinterpret_cast<const T*>(reinterpret_cast<uintptr_t>(from) +
+                                           static_cast<uintptr_t>(distance) * sizeof(T)));
+}
+
 // One block of y: all of its rows that a group has, J <= 4 outputs, one block of K.
 template <class T, int J>
 struct Outputs {
-  const T *w, *next, *bias;  // next: the rows of w that are wanted after these
+  const T *w, *ahead, *bias;  // ahead: the rows of w a panel on, of which
+  int64_t every, turn;        // this pass fetches one line in `every`, from the `turn`th on
   int64_t ldw, ldy, K;
   bool first;  // the first block of K starts from the bias, the others add to y
 
@@ -104,10 +112,13 @@ struct Outputs {
       }
     };
     const auto whole = [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); };
-    int64_t k = 0;
+    int64_t k = 0, until_fetch = turn;
     for (; k + kLine<T> * lanes <= K; k += kLine<T> * lanes) {
+      if (until_fetch-- == 0) {
+        until_fetch = every - 1;
 #pragma GCC unroll 16
-      for (int j = 0; j < J; ++j) hwy::Prefetch(next + j * ldw + k);
+        for (int j = 0; j < J; ++j) fetch(ahead, j * ldw + k);
+      }
 #pragma GCC unroll 16
       for (int i = 0; i < kLine<T>; ++i) step(k + i * lanes, whole);
     }
@@ -141,28 +152,37 @@ void linear(const T* x, int64_t ldx, const T* w, int64_t ldw, const T* bias, T* 
             int64_t rows, int64_t cols, int64_t K) {
   constexpr int64_t kInner =
       2048 / sizeof(T);  // a group of rows and four outputs fit the first cache
-  // Few rows stay in the first cache while a weight streams by; more take a panel of it each.
-  const int64_t panel = rows <= 28 ? kOutputs : 32;
+  // Few rows stay in the first cache while a weight streams by; more take a panel of it each, and
+  // the next panel is fetched a part in each pass over this one, so that memory is never idle.
+  const int64_t panel = rows <= 4 * kDotRows ? kOutputs : 32;
+  const int64_t most = rows <= 5 * kDotRows ? kDotRows : kManyDotRows;
+  const int64_t passes = (rows + most - 1) / most;
   for (int64_t k = 0; k < K; k += kInner) {
     const int64_t inner = std::min(kInner, K - k);
     for (int64_t p = 0; p < cols; p += panel) {
       const int64_t end = std::min(cols, p + panel);
-      in_groups(rows, kDotRows, [&](int64_t row, int64_t count) HWY_ATTR {
-        const T* from = x + row * ldx + k;
+      int64_t pass = 0;
+      in_groups(rows, most, [&](int64_t row, int64_t count) HWY_ATTR {
+        const auto multiply = [&](auto outputs, int64_t n) HWY_ATTR {
+          const T* const weight = w + n * ldw + k;
+          const auto ahead =
+              reinterpret_cast<uintptr_t>(weight) + static_cast<uintptr_t>(panel * ldw) * sizeof(T);
+          const Outputs<T, decltype(outputs)::value> body{weight,
+                                                          reinterpret_cast<const T*>(ahead),
+                                                          bias == nullptr ? nullptr : bias + n,
+                                                          passes,
+                                                          pass,
+                                                          ldw,
+                                                          ldy,
+                                                          inner,
+                                                          k == 0};
+          with_rows<kDotRows>(count, body, x + row * ldx + k, ldx, y + row * ldy + n);
+        };
         int64_t n = p;
-        for (; n + kOutputs <= end; n += kOutputs) {
-          const T* weight = w + n * ldw + k;
-          const T* next = n + 2 * kOutputs <= cols ? weight + kOutputs * ldw : weight;
-          const Outputs<T, kOutputs> body{
-              weight, next, bias == nullptr ? nullptr : bias + n, ldw, ldy, inner, k == 0};
-          with_rows<kDotRows>(count, body, from, ldx, y + row * ldy + n);
-        }
-        for (; n < end; ++n) {
-          const T* weight = w + n * ldw + k;
-          const Outputs<T, 1> body{weight, weight, bias == nullptr ? nullptr : bias + n, ldw, ldy,
-                                   inner,  k == 0};
-          with_rows<kDotRows>(count, body, from, ldx, y + row * ldy + n);
-        }
+        for (; n + kOutputs <= end; n += kOutputs)
+          multiply(std::integral_constant<int, kOutputs>(), n);
+        for (; n < end; ++n) multiply(std::integral_constant<int, 1>(), n);
+        ++pass;
       });
     }
   }
