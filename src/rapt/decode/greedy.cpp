@@ -1,6 +1,7 @@
 #include "rapt/decode/greedy.h"
 
 #include "rapt/decode/token_loop-inl.h"
+#include "rapt/kernels/softmax.h"
 
 namespace rapt::decode {
 namespace {
@@ -12,7 +13,7 @@ struct Best {
     constexpr double kLeast = -std::numeric_limits<double>::infinity();
     double best = kLeast, second = kLeast;
     int32_t id = 0;
-    for (int64_t v = 0; v < V; ++v) {
+    for (int64_t v = 0; (v = kernels::find_above(logits, v, V, static_cast<T>(second))) < V; ++v) {
       const double logit = static_cast<double>(logits[v]);
       if (std::isnan(logit))
         fail(ErrorKind::data,
@@ -23,7 +24,7 @@ struct Best {
         best = logit;
         id = static_cast<int32_t>(v);
       } else {
-        second = std::max(second, logit);
+        second = logit;
       }
     }
     if (!std::isfinite(best)) {

@@ -70,15 +70,15 @@ class TokenLoop {
     }
     const Tensor logits = model_.step(as_tensor(ids), Rows(std::move(segments)), memory_, state_,
                                       pass_);  // (open, V)
-    const Tensor log_probabilities = log_softmax(logits);
+    const Tensor log_sums = log_sum_exp(logits);
     dispatch_float(logits.dtype(), who_, [&](auto tag) {
       using T = decltype(tag);
       const int64_t V = logits.dim(1);
       const T* rows = logits.data<T>();
-      const T* log_rows = log_probabilities.data<T>();
+      const T* sums = log_sums.data<T>();
       parallel_ranges(logits.dim(0), 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          extend(open_[static_cast<size_t>(i)], t, rows + i * V, log_rows + i * V, V);
+          extend(open_[static_cast<size_t>(i)], t, rows + i * V, sums[i], V);
       });
     });
     std::erase_if(open_, [&](size_t b) {
@@ -87,12 +87,13 @@ class TokenLoop {
   }
 
   template <class T>
-  void extend(size_t b, int64_t t, const T* logits, const T* log_probabilities, int64_t V) {
+  void extend(size_t b, int64_t t, const T* logits, T log_sum, int64_t V) {
     Decoded& result = results_[b];
     const int32_t forced = forced_token(prefixes_, b, t);
     const Choice choice =
         forced >= 0 ? Choice{.id = forced} : choose_(logits, V, Place{b, t, result.ids});
-    const double log_probability = static_cast<double>(log_probabilities[choice.id]);
+    const double log_probability =
+        static_cast<double>(logits[choice.id]) - static_cast<double>(log_sum);
     if (std::isnan(log_probability)) {
       fail(ErrorKind::data,
            "{}: the logits of step {} are not numbers; the model's weights are bad", who_, t);

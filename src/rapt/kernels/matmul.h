@@ -15,8 +15,9 @@ namespace rapt::kernels {
 
 // How rows may be grouped.
 enum class RowPolicy {
-  fast,         // training: tails of few rows run on kernels of our own
-  independent,  // a frozen model: the bits of a row do not depend on how many rows there are
+  fast,              // training: tails of few rows run on kernels of our own
+  independent,       // a frozen model: the bits of a row do not depend on how many rows there are
+  independent_many,  // the same, of finite numbers, where rows are usually many: slower for few
 };
 
 // y = x w^T + bias; bias may be null.

@@ -55,6 +55,21 @@ void log_softmax(const T* x, int64_t ldx, T* y, int64_t ldy, int64_t rows, int64
   }
 }
 
+template <class T>
+void log_sum_exp(const T* x, int64_t ldx, T* sums, int64_t rows, int64_t cols) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const T* row = x + i * ldx;
+    const T shift = row_shift(row, cols), total = sum_of_exponentials(row, shift, cols);
+    sums[i] = total == 0 ? T(0) : shift + std::log(total);
+  }
+}
+
+template <class T>
+int64_t find_above(const T* x, int64_t begin, int64_t end, T bar) {
+  while (begin < end && x[begin] <= bar) ++begin;
+  return begin;
+}
+
 // One row's loss and, if d is not null, the gradient.
 template <class T>
 T cross_entropy_row(const T* x, int32_t target, double smoothing, T* d, int64_t V) {

@@ -57,6 +57,27 @@ void LogSoftmaxRows(const T* x, int64_t ldx, T* y, int64_t ldy, int64_t rows, in
   }
 }
 
+void LogSumExpRows(const float* x, int64_t ldx, float* sums, int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r, x += ldx) {
+    const float shift = RowShift(x, cols);
+    const float total = RowExpSum(x, shift, static_cast<float*>(nullptr), cols);
+    sums[r] = total == 0 ? 0.0f : shift + std::log(total);
+  }
+}
+
+int64_t FindAbove(const float* x, int64_t begin, int64_t end, float bar) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = LaneCount(d);
+  const auto bars = hn::Set(d, bar);
+  for (int64_t i = begin; i < end; i += lanes) {
+    const int64_t count = std::min(lanes, end - i);
+    const auto above = hn::Not(hn::Le(LoadPart(d, x + i, count, bars), bars));
+    const intptr_t first = hn::FindFirstTrue(d, above);
+    if (first >= 0) return i + first;
+  }
+  return end;
+}
+
 template <class T>
 void ArgmaxRows(const T* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols) {
   const hn::ScalableTag<float> d;
@@ -100,6 +121,8 @@ HWY_EXPORT(SoftmaxGradRowsF32);
 HWY_EXPORT(SoftmaxGradRowsBf16);
 HWY_EXPORT(LogSoftmaxRowsF32);
 HWY_EXPORT(LogSoftmaxRowsBf16);
+HWY_EXPORT(LogSumExpRows);
+HWY_EXPORT(FindAbove);
 HWY_EXPORT(ArgmaxRowsF32);
 HWY_EXPORT(ArgmaxRowsBf16);
 
@@ -119,10 +142,11 @@ void map_grad(const T* y, int64_t ldy, const T* dy, int64_t lddy, T* dx, int64_t
   });
 }
 
-template <class T, class F>
-void find(const T* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols, const F& f) {
+// One number a row; f(x, ldx, found, rows, cols).
+template <class T, class Found, class F>
+void find(const T* x, int64_t ldx, Found* found, int64_t rows, int64_t cols, const F& f) {
   parallel_ranges(rows, rows_per_chunk(cols), [&](int64_t begin, int64_t end) {
-    f(x + begin * ldx, ldx, index + begin, end - begin, cols);
+    f(x + begin * ldx, ldx, found + begin, end - begin, cols);
   });
 }
 
@@ -142,6 +166,13 @@ void argmax(const float* x, int64_t ldx, int32_t* index, int64_t rows, int64_t c
   find(x, ldx, index, rows, cols, HWY_DYNAMIC_DISPATCH(ArgmaxRowsF32));
 }
 
+void log_sum_exp(const float* x, int64_t ldx, float* sums, int64_t rows, int64_t cols) {
+  find(x, ldx, sums, rows, cols, HWY_DYNAMIC_DISPATCH(LogSumExpRows));
+}
+int64_t find_above(const float* x, int64_t begin, int64_t end, float bar) {
+  return HWY_DYNAMIC_DISPATCH(FindAbove)(x, begin, end, bar);
+}
+
 void softmax(const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows, int64_t cols) {
   map(x, ldx, y, ldy, rows, cols, reference::softmax<double>);
 }
@@ -151,6 +182,12 @@ void softmax_grad(const double* y, int64_t ldy, const double* dy, int64_t lddy, 
 }
 void log_softmax(const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows, int64_t cols) {
   map(x, ldx, y, ldy, rows, cols, reference::log_softmax<double>);
+}
+void log_sum_exp(const double* x, int64_t ldx, double* sums, int64_t rows, int64_t cols) {
+  find(x, ldx, sums, rows, cols, reference::log_sum_exp<double>);
+}
+int64_t find_above(const double* x, int64_t begin, int64_t end, double bar) {
+  return reference::find_above(x, begin, end, bar);
 }
 void argmax(const double* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols) {
   find(x, ldx, index, rows, cols, reference::argmax<double>);

@@ -24,6 +24,11 @@ void log_softmax(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t row
 void log_softmax(const double* x, int64_t ldx, double* y, int64_t ldy, int64_t rows, int64_t cols);
 void log_softmax(const bf16* x, int64_t ldx, bf16* y, int64_t ldy, int64_t rows, int64_t cols);
 
+// log(sum(exp(x))) of each row, so that x less it is log_softmax; 0 for a row of minus infinity
+// alone.
+void log_sum_exp(const float* x, int64_t ldx, float* sums, int64_t rows, int64_t cols);
+void log_sum_exp(const double* x, int64_t ldx, double* sums, int64_t rows, int64_t cols);
+
 // Cross-entropy of logits (rows, V) with label smoothing s (Szegedy et al. 2016, section 7): the
 // target distribution is (1 - s) on the target plus s / V on every class. Rows whose target is
 // ignore_index give loss 0 and gradient 0. Writes losses[i] and, if d_logits is not null, the
@@ -45,5 +50,9 @@ void cross_entropy(const bf16* logits, int64_t ld, const int32_t* targets, int32
 void argmax(const float* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols);
 void argmax(const double* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols);
 void argmax(const bf16* x, int64_t ldx, int32_t* index, int64_t rows, int64_t cols);
+
+// The first of the elements [begin, end) that is above `bar` or NaN; `end` where none is.
+int64_t find_above(const float* x, int64_t begin, int64_t end, float bar);
+int64_t find_above(const double* x, int64_t begin, int64_t end, double bar);
 
 }  // namespace rapt::kernels

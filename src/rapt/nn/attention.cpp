@@ -54,7 +54,7 @@ Tensor Attention::product(const Tensor& x, Part part, const Pass& pass) const {
   if (stacked()) return linear(x, weights_[0], bias_, part.begin, part.count, pass);
   const size_t which = part.begin == 0 ? 0 : part.begin == qk_ ? 1 : 2;
   const Tensor bias = options_.bias ? pass.use(bias_, part.begin, part.count) : Tensor();
-  return linear(x, pass.use_matrix(weights_[which]), bias);
+  return linear(x, pass.use_matrix(weights_[which]), bias, pass.row_policy());
 }
 
 // Columns [begin, begin + H width) of x (N, ..) -> (N, H, width)

@@ -20,7 +20,7 @@ Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& bias, i
               int64_t count, const Pass& pass) {
   const Tensor b = bias.defined() ? pass.use(bias, begin, count) : Tensor();
   if (weight.int8() != nullptr) return int8_linear(x, *weight.int8(), begin, count, b);
-  return linear(x, pass.use_matrix(weight, begin, count), b);
+  return linear(x, pass.use_matrix(weight, begin, count), b, pass.row_policy());
 }
 
 Tensor Linear::forward(const Tensor& x, const Pass& pass) const {

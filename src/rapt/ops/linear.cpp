@@ -5,10 +5,10 @@
 
 namespace rapt {
 
-Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b, kernels::RowPolicy otherwise) {
   check_linear("linear", x, w, b);
   const bool recorded = x.recorded() || w.recorded() || b.recorded();
-  const Tensor y = linear_product(x, w, b, recorded);
+  const Tensor y = linear_product(x, w, b, recorded ? kernels::RowPolicy::fast : otherwise);
   return record(y, {x, w, b}, [x, w](const Tensor& dy, Sink& d) {
     if (d.wants(0)) {
       auto [dx, first] = d.add(0);

@@ -1,13 +1,15 @@
 // Linear layers: y = x w^T + b.
 #pragma once
 
+#include "rapt/kernels/matmul.h"
 #include "rapt/tensor/tape.h"
 
 namespace rapt {
 
 // x (N, in), w (out, in), b (out) or undefined -> (N, out); x and w of bf16 take b of f32. Where a
 // gradient is wanted, rows may be grouped freely; otherwise the bits of a row do not depend on the
-// other rows. Throws Error where widths differ.
-Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b = {});
+// other rows, and `otherwise` says whether these are few or many. Throws Error where widths differ.
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b = {},
+              kernels::RowPolicy otherwise = kernels::RowPolicy::independent);
 
 }  // namespace rapt

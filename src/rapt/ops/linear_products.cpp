@@ -1,7 +1,6 @@
 #include "rapt/ops/linear_products.h"
 
 #include "rapt/base/profile.h"
-#include "rapt/kernels/matmul.h"
 #include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 
@@ -11,15 +10,15 @@ double product_flops(int64_t M, int64_t N, int64_t K) {
   return 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K);
 }
 
-Tensor linear_product(const Tensor& x, const Tensor& w, const Tensor& b, bool recorded) {
+Tensor linear_product(const Tensor& x, const Tensor& w, const Tensor& b,
+                      kernels::RowPolicy policy) {
   const int64_t M = x.dim(0), N = w.dim(0), K = w.dim(1);
   Tensor y = Tensor::empty({M, N}, x.dtype());
   dispatch_activation(x.dtype(), "linear", [&](auto tag) {
     using T = decltype(tag);
     const ProfileScope profile("linear", product_flops(M, N, K), bytes_of(x, w, b, y));
     kernels::linear(x.data<T>(), x.row_stride(), w.data<T>(), w.row_stride(),
-                    b.defined() ? b.data<Precise<T>>() : nullptr, y.data<T>(), N, M, N, K,
-                    recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
+                    b.defined() ? b.data<Precise<T>>() : nullptr, y.data<T>(), N, M, N, K, policy);
   });
   return y;
 }

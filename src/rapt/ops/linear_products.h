@@ -2,6 +2,7 @@
 // x (N, in), w (out, in), b (out) or undefined, y and dy (N, out).
 #pragma once
 
+#include "rapt/kernels/matmul.h"
 #include "rapt/tensor/tape.h"
 
 namespace rapt {
@@ -9,9 +10,8 @@ namespace rapt {
 // Of a product of (M, K) and (K, N).
 double product_flops(int64_t M, int64_t N, int64_t K);
 
-// y = x w^T + b. `recorded`: a gradient is wanted, and rows may be grouped freely; else the bits of
-// a row do not depend on the other rows.
-Tensor linear_product(const Tensor& x, const Tensor& w, const Tensor& b, bool recorded);
+// y = x w^T + b.
+Tensor linear_product(const Tensor& x, const Tensor& w, const Tensor& b, kernels::RowPolicy policy);
 // dx = dy w, or dx += dy w.
 void linear_input_gradient(const Tensor& dy, const Tensor& w, Tensor dx, bool accumulate);
 // The gradients of w, input `weight` of an op, and of b, the input after it, where they are wanted.

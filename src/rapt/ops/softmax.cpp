@@ -50,4 +50,15 @@ Tensor log_softmax(const Tensor& x) {
   return y;
 }
 
+Tensor log_sum_exp(const Tensor& x) {
+  const MatrixSize size = as_matrix(x);
+  Tensor sums = Tensor::empty({size.rows}, x.dtype());
+  dispatch_float(x.dtype(), "log_sum_exp", [&](auto tag) {
+    using T = decltype(tag);
+    const ProfileScope profile("log_sum_exp", 0, bytes_of(x, sums));
+    kernels::log_sum_exp(x.data<T>(), size.ld, sums.data<T>(), size.rows, size.cols);
+  });
+  return sums;
+}
+
 }  // namespace rapt

@@ -10,5 +10,8 @@ namespace rapt {
 Tensor softmax(const Tensor& x);
 // log(softmax(x)), not recorded.
 Tensor log_softmax(const Tensor& x);
+// x (N, C) of f32 or f64 -> (N) log(sum(exp(x))), so that x less it is log_softmax(x); 0 for a row
+// of minus infinity alone. Not recorded.
+Tensor log_sum_exp(const Tensor& x);
 
 }  // namespace rapt

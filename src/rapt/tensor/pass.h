@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rapt/kernels/matmul.h"
 #include "rapt/tensor/gradients.h"
 #include "rapt/tensor/rows.h"
 
@@ -65,6 +66,10 @@ class Pass {
   bool recomputes(const Tensor& input) const;
   Pass without_recomputing() const;  // the same pass, as such a layer runs
 
+  // The same pass, where products of a frozen model may take it that rows are many.
+  Pass with_many_rows() const;
+  kernels::RowPolicy row_policy() const { return row_policy_; }  // where nothing is recorded
+
   // A weight for an op: a leaf if this pass has gradients. The second form is rows [begin, begin +
   // count).
   Tensor use(const Parameter& parameter) const;
@@ -93,6 +98,7 @@ class Pass {
  private:
   PassOptions options_;
   std::string path_;
+  kernels::RowPolicy row_policy_ = kernels::RowPolicy::independent;
 };
 
 }  // namespace rapt
