@@ -48,6 +48,13 @@ Numbers forward(const Numbers& a, const Numbers& b) {
   linear(a.data(), kK, w.data(), kK, nullptr, y.data(), kN, kM, kN, kK, RowPolicy::fast);
   return y;
 }
+Numbers forward_independent(const Numbers& a, const Numbers& b) {
+  const Numbers w = transposed(b, kK, kN);
+  Numbers y(at(kM, 0, kN));
+  linear(a.data(), kK, w.data(), kK, nullptr, y.data(), kN, kM, kN, kK,
+         RowPolicy::independent_many);
+  return y;
+}
 Numbers backward_x(const Numbers& a, const Numbers& b) {  // N and K have changed places
   Numbers dx(at(kM, 0, kN));
   linear_dx(a.data(), kK, b.data(), kN, dx.data(), kN, kM, kK, kN, false);
@@ -61,6 +68,7 @@ Numbers backward_w(const Numbers& a, const Numbers& b) {
 }
 
 constexpr Product kProducts[] = {{"linear", kM, kN, kK, forward},
+                                 {"linear, independent", kM, kN, kK, forward_independent},
                                  {"linear_dx", kM, kN, kK, backward_x},
                                  {"linear_dw", kM, kN, kK, backward_w}};
 

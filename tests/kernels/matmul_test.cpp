@@ -183,7 +183,8 @@ void expect_db(const Sizes& s, int64_t gap, bool accumulate) {
 
 TEST(Linear, AgreesWithTheReferenceInF32) {
   for (const Sizes& s : many_sizes()) {
-    for (const RowPolicy policy : {RowPolicy::fast, RowPolicy::independent}) {
+    for (const RowPolicy policy :
+         {RowPolicy::fast, RowPolicy::independent, RowPolicy::independent_many}) {
       expect_linear<float, float>(s, 0, true, policy);
       expect_linear<float, float>(s, 3, false, policy);
     }
@@ -321,14 +322,16 @@ TEST(Linear, AnyNumberOfThreadsGivesTheSameBits) {
 
 // A row alone, or among others of any number, has the same bits when rows are to be independent.
 template <class X, class Y>
-void expect_independent_rows(int64_t N, int64_t K) {
+void expect_independent_rows(int64_t N, int64_t K, RowPolicy policy) {
   const int64_t rows = 300;
-  const auto x = Matrix<X>(rows, K).randomize(1), w = Matrix<X>(N, K).randomize(2);
+  auto x = Matrix<X>(rows, K).randomize(1);
+  const auto w = Matrix<X>(N, K).randomize(2);
+  x.data()[117 * x.ld] = std::numeric_limits<X>::infinity();  // not even on what a mate is
   const auto bias = Matrix<Master<X>>(1, N).randomize(3);
   const auto product = [&](int64_t from, int64_t count) {
     Matrix<Y> y(count, N);
     linear(x.data() + from * x.ld, x.ld, w.data(), w.ld, bias.data(), y.data(), y.ld, count, N, K,
-           RowPolicy::independent);
+           policy);
     return y;
   };
   const Matrix<Y> whole = product(0, rows);
@@ -352,8 +355,10 @@ TEST(Linear, IndependentRowsDoNotDependOnTheOthers) {
   using Shape = std::pair<int64_t, int64_t>;
   for (const auto& [N, K] :
        {Shape{64, 64}, {33, 37}, {1, 300}, {300, 1}, {20, 1100}, {5, 700}, {260, 130}}) {
-    expect_independent_rows<float, float>(N, K);
-    expect_independent_rows<double, double>(N, K);
+    for (const RowPolicy policy : {RowPolicy::independent, RowPolicy::independent_many}) {
+      expect_independent_rows<float, float>(N, K, policy);
+      expect_independent_rows<double, double>(N, K, policy);
+    }
   }
 }
 

@@ -160,6 +160,46 @@ TEST(Softmax, ARowDoesNotDependOnItsMates) {
   EXPECT_TRUE(same_bits(y, alone));
 }
 
+TEST(LogSumExp, IsWhatLogSoftmaxTakesAway) {
+  for (const Layout& at : layouts()) {
+    if (at.cols == 0) continue;
+    const Matrix<float> x(at, 1, -20, 20);
+    const Matrix<double> wide(x);
+    std::vector<float> sums(static_cast<size_t>(at.rows) + 1, -5.f);
+    std::vector<double> want(sums.size(), -5.), wide_sums(want);
+    log_sum_exp(x.data(), x.ld(), sums.data(), at.rows, at.cols);
+    log_sum_exp(wide.data(), wide.ld(), wide_sums.data(), at.rows, at.cols);
+    reference::log_sum_exp(wide.data(), wide.ld(), want.data(), at.rows, at.cols);
+    for (size_t r = 0; r < sums.size(); ++r) {
+      EXPECT_NEAR(sums[r], want[r], 4e-6) << at.rows << " x " << at.cols;
+      EXPECT_NEAR(wide_sums[r], want[r], 1e-13) << at.rows << " x " << at.cols;
+    }
+  }
+  const float hidden[] = {-kInfinity, -kInfinity, -kInfinity};
+  float sum = -5;
+  log_sum_exp(hidden, 3, &sum, 1, 3);
+  EXPECT_EQ(sum, 0);
+}
+
+TEST(FindAbove, FindsTheFirstThatIsAboveOrNoNumber) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t size : {1, 7, 16, 33, 100}) {
+    for (int64_t place = 0; place < size; ++place) {
+      for (const float value : {1.5f, kInfinity, nan}) {
+        std::vector<float> x(static_cast<size_t>(size) + 1, 1.f);
+        x[static_cast<size_t>(place)] = x.back() = value;  // and one that is not asked about
+        const std::vector<double> wide(x.begin(), x.end());
+        for (int64_t begin = 0; begin <= size; ++begin) {
+          const int64_t want = begin <= place ? place : size;
+          EXPECT_EQ(find_above(x.data(), begin, size, 1.f), want) << size << ' ' << begin;
+          EXPECT_EQ(find_above(wide.data(), begin, size, 1.), want) << size << ' ' << begin;
+        }
+        EXPECT_EQ(find_above(x.data(), 0, place, 1.f), place);
+      }
+    }
+  }
+}
+
 TEST(Argmax, FindsTheFirstOfTheLargest) {
   for (const Layout& at : layouts()) {
     if (at.cols == 0) continue;

@@ -35,10 +35,12 @@ TEST(Softmax, Gradients) {
 
 TEST(Softmax, ValuesFollowTheFormula) {
   const Tensor x = random_tensor({4, 6}, 1, DType::f64, -5, 5);
-  const auto xs = values_of(x), y = values_of(softmax(x)), log_y = values_of(log_softmax(x));
+  const auto xs = values_of(x), y = values_of(softmax(x)), log_y = values_of(log_softmax(x)),
+             sums = values_of(log_sum_exp(x));
   for (size_t i = 0; i < 4; ++i) {
     double sum = 0;
     for (size_t j = 0; j < 6; ++j) sum += std::exp(xs[i * 6 + j]);
+    EXPECT_NEAR(sums[i], std::log(sum), 1e-14);
     for (size_t j = 0; j < 6; ++j) {
       EXPECT_NEAR(y[i * 6 + j], std::exp(xs[i * 6 + j]) / sum, 1e-15);
       EXPECT_NEAR(log_y[i * 6 + j], xs[i * 6 + j] - std::log(sum), 1e-14);

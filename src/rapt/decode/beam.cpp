@@ -204,6 +204,7 @@ class Search {
   Search(const models::EncoderDecoder& model, std::span<const std::vector<int32_t>> sentences,
          const BeamOptions& options)
       : model_(model), beam_(options.beam), prefixes_(options.prefixes) {
+    if (beam_ >= kManyFrom) pass_ = pass_.with_many_rows();
     const LengthLimit limit{options.max_length, options.max_length_ratio, options.max_length_extra};
     const std::vector<int64_t> limits =
         token_limits(model, sentences, options.prefixes, limit, "beam search");
@@ -306,6 +307,8 @@ class Search {
 
   const models::EncoderDecoder& model_;
   AttentionCapture capture_;
+  static constexpr int64_t kManyFrom =
+      4;  // hypotheses of a sentence that make many rows of a batch
   Pass pass_ = Pass::inference();
   int64_t beam_;
   Sentences prefixes_;

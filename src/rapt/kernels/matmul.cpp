@@ -30,12 +30,12 @@ void linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const floa
             int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
   if (M == 0 || N == 0) return;
   if (K == 0) return fill_rows(bias, y, ldy, M, N);
+  if (policy == RowPolicy::independent_many && splits_products())
+    return split_linear(x, ldx, w, ldw, bias, y, ldy, M, N, K);
   int64_t few = M;
-  const auto rows = linear_rows(x, ldx, w, ldw, bias, y, ldy, K);
-  const bool many =
-      policy == RowPolicy::independent_many || (policy == RowPolicy::fast && M > kFewRows);
-  if (many && splits_products()) return split_row_product(rows, M, N);
   if (policy == RowPolicy::fast) {
+    const auto rows = linear_rows(x, ldx, w, ldw, bias, y, ldy, K);
+    if (M > kFewRows && splits_products()) return split_row_product(rows, M, N);
     few = multiply_chunks(rows, M, N);
   }
   const int64_t m = M - few;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <vector>
 
 #include "rapt/base/cpu.h"
 #include "rapt/base/memory.h"
+#include "rapt/kernels/matmul_own.h"
 #include "rapt/kernels/matmul_plan.h"
+#include "rapt/kernels/matmul_tile.h"
 #include "rapt/kernels/x86/split_tiles.h"
 
 namespace rapt::kernels {
@@ -16,6 +19,7 @@ using x86::kExactParts;
 using x86::kPanel;
 using x86::Stored;
 
+constexpr int64_t kTurnedMost = 3 << 19;  // and of the rows that all its panels meet
 constexpr int64_t kPackedMost = 1 << 20;  // bytes of packed operands that a task keeps in its cache
 
 // Blocks of the inner size such that `outer` rows of one stay in the cache.
@@ -123,6 +127,126 @@ void split_row_product(const RowProduct<float, float>& p, int64_t rows, int64_t 
       PanelLoop{part, t.rows, t.cols, left, {panels, panels + panel_bytes}}.run(left_splits);
     }
   });
+}
+
+namespace {
+
+// Rows of x as the right operand of y^T = w x^T, panel by panel. A row that has a number without
+// parts is packed as zeros, and multiplied alone.
+class TurnedRows {
+ public:
+  TurnedRows(const float* x, int64_t ldx, int64_t rows, int64_t K)
+      : x_(x),
+        ldx_(ldx),
+        rows_(rows),
+        K_(K),
+        panel_bytes_(x86::packed_bytes(kPanel, K, kExactParts)),
+        panels_(ceil_div(rows, kPanel)),
+        packed_(static_cast<std::byte*>(
+            thread_scratch(kScratchInput, panel_bytes_ * static_cast<size_t>(panels_)))),
+        whole_(static_cast<size_t>(panels_), 0) {
+    parallel_for(panels_, [&](int64_t p) { whole_[static_cast<size_t>(p)] = pack(p, x_, ldx_); });
+    for (int64_t p = 0; p < panels_; ++p) {
+      if (whole_[static_cast<size_t>(p)] == 0) repack(p);
+    }
+  }
+
+  const void* packed() const { return packed_; }
+  int64_t padded() const { return panels_ * kPanel; }
+  const std::vector<int64_t>& left_out() const { return left_out_; }
+
+ private:
+  bool pack(int64_t panel, const float* from, int64_t ld) const {
+    const int64_t row = panel * kPanel;
+    return pack_to(from + row * ld, ld, std::min(kPanel, rows_ - row), panel);
+  }
+  bool pack_to(const float* from, int64_t ld, int64_t rows, int64_t panel) const {
+    return x86::pack({.from = from,
+                      .ld = ld,
+                      .stored = Stored::by_outer,
+                      .left = false,
+                      .outer = rows,
+                      .inner = K_,
+                      .parts = kExactParts,
+                      .to = packed_ + static_cast<size_t>(panel) * panel_bytes_});
+  }
+
+  void repack(int64_t panel) {
+    const int64_t first = panel * kPanel, count = std::min(kPanel, rows_ - first);
+    std::vector<float> copy(static_cast<size_t>(count * K_));
+    for (int64_t r = 0; r < count; ++r) {
+      const float* const from = x_ + (first + r) * ldx_;
+      if (pack_to(from, ldx_, 1, panel)) {
+        std::copy_n(from, K_, copy.data() + r * K_);
+      } else {
+        left_out_.push_back(first + r);
+      }
+    }
+    pack_to(copy.data(), K_, count, panel);
+  }
+
+  const float* const x_;
+  const int64_t ldx_, rows_, K_;
+  const size_t panel_bytes_;
+  const int64_t panels_;
+  std::byte* const packed_;
+  std::vector<uint8_t> whole_;     // by panel: every number has parts
+  std::vector<int64_t> left_out_;  // rows
+};
+
+}  // namespace
+
+// Weights are the left operand, which needs no turning: each task packs its own, panel by panel,
+// each while the one before it is multiplied.
+void split_linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const float* bias,
+                  float* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
+  constexpr int64_t kMostRows = 512, kTasks = 8, kMostOutputs = 512;
+  const auto row_bytes = static_cast<int64_t>(x86::packed_bytes(kPanel, K, kExactParts)) / kPanel;
+  const int64_t together = std::clamp(kTurnedMost / row_bytes / kPanel * kPanel, kPanel, kMostRows);
+  const int64_t outputs = std::min(round_up(ceil_div(N, kTasks), kPanel), kMostOutputs);
+  const size_t panel_bytes = x86::packed_bytes(kPanel, K, kExactParts);
+  for (int64_t m = 0; m < M; m += together) {
+    const int64_t rows = std::min(together, M - m);
+    const TurnedRows turned(x + m * ldx, ldx, rows, K);
+    float* const to = y + m * ldy;
+    parallel_for(ceil_div(N, outputs), [&](int64_t task) {
+      void* const packed = thread_scratch(kScratchOutput, panel_bytes);
+      float* const c = float_scratch(kScratchPartial, kPanel, turned.padded());
+      const int64_t end = std::min(N, (task + 1) * outputs);
+      const auto panel = [&](int64_t n) {
+        const int64_t count = std::clamp<int64_t>(end - n, 0, kPanel);
+        return x86::Unpacked{.from = w + (count == 0 ? 0 : n) * ldw,
+                             .ld = ldw,
+                             .stored = Stored::by_outer,
+                             .left = true,
+                             .outer = count,
+                             .inner = count == 0 ? 0 : K,
+                             .parts = kExactParts,
+                             .to = packed};
+      };
+      for (int64_t n = task * outputs; n < end; n += kPanel) {
+        const int64_t count = std::min(kPanel, end - n);
+        const float* const some = bias == nullptr ? nullptr : bias + n;
+        if (!x86::pack(panel(n))) {
+          tile_linear(x + m * ldx, ldx, w + n * ldw, ldw, some, to + n, ldy, rows, count, K);
+          continue;
+        }
+        x86::multiply_while_fetching({.left = packed,
+                                      .right = turned.packed(),
+                                      .rows = kPanel,
+                                      .cols = turned.padded(),
+                                      .inner = K,
+                                      .right_inner = K,
+                                      .c = c,
+                                      .ldc = turned.padded(),
+                                      .accumulate = false},
+                                     panel(n + kPanel));
+        x86::turn(c, turned.padded(), count, rows, some, to + n, ldy);
+      }
+    });
+    for (const int64_t row : turned.left_out())
+      own_linear(x + (m + row) * ldx, ldx, w, ldw, bias, to + row * ldy, ldy, 1, N, K);
+  }
 }
 
 // Each task packs what it reads, a slice of rows at a time.

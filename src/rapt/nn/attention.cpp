@@ -81,7 +81,7 @@ Attention::Projections Attention::project(const Tensor& query, const Tensor& key
 }
 
 KeyValues Attention::project(const Tensor& memory, const Rows& k, const Pass& pass) const {
-  const Tensor x = product(memory, {qk_, qk_ + v_}, pass);  // (Nk, H Dk + H Dv)
+  const Tensor x = product(memory, {qk_, qk_ + v_}, pass.with_many_rows());  // (Nk, H Dk + H Dv)
   return {heads(x, 0, options_.d_qk), heads(x, qk_, options_.d_v), k};
 }
 

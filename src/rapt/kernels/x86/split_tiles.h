@@ -68,4 +68,11 @@ struct PackedProduct {
 // needs. False if one of these has a number without parts.
 bool multiply_while_packing(const PackedProduct& product, std::span<const Unpacked> next);
 
+// A product of operands of kExactParts, while what the next call packs is fetched.
+void multiply_while_fetching(const PackedProduct& product, const Unpacked& next);
+
+// y (rows, outputs) = c^T + bias: c (outputs, rows), bias (outputs) or null.
+void turn(const float* c, int64_t ldc, int64_t outputs, int64_t rows, const float* bias, float* y,
+          int64_t ldy);
+
 }  // namespace rapt::kernels::x86
