@@ -6,7 +6,6 @@
 
 #include "rapt/base/check.h"
 #include "rapt/base/thread_pool.h"
-#include "rapt/kernels/softmax.h"
 #include "rapt/ops/softmax.h"
 #include "rapt/tensor/dispatch.h"
 
@@ -21,8 +20,7 @@ std::vector<Candidate> best_of_row(const T* logits, int64_t V, int64_t count, co
                                    int64_t step) {
   std::vector<Candidate> best;
   T bar = -std::numeric_limits<T>::infinity();
-  for (int64_t v = kernels::find_above(logits, 0, V, bar); v < V;
-       v = kernels::find_above(logits, v + 1, V, bar)) {
+  for (int64_t v = find_above(logits, 0, V, bar); v < V; v = find_above(logits, v + 1, V, bar)) {
     const double logit = static_cast<double>(logits[v]);
     if (!(logit < std::numeric_limits<double>::infinity())) {
       fail(ErrorKind::data, "{}: a logit of step {} is {}; the model's weights are bad", who, step,

@@ -1,7 +1,7 @@
 #include "rapt/decode/greedy.h"
 
 #include "rapt/decode/token_loop-inl.h"
-#include "rapt/kernels/softmax.h"
+#include "rapt/ops/softmax.h"
 
 namespace rapt::decode {
 namespace {
@@ -13,7 +13,7 @@ struct Best {
     constexpr double kLeast = -std::numeric_limits<double>::infinity();
     double best = kLeast, second = kLeast;
     int32_t id = 0;
-    for (int64_t v = 0; (v = kernels::find_above(logits, v, V, static_cast<T>(second))) < V; ++v) {
+    for (int64_t v = 0; (v = find_above(logits, v, V, static_cast<T>(second))) < V; ++v) {
       const double logit = static_cast<double>(logits[v]);
       if (std::isnan(logit))
         fail(ErrorKind::data,

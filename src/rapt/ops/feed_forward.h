@@ -1,7 +1,7 @@
 // The position-wise feed-forward network, Vaswani et al. 2017, section 3.3, as one op.
 #pragma once
 
-#include "rapt/kernels/matmul.h"
+#include "rapt/kernels/types.h"
 #include "rapt/tensor/rows.h"
 #include "rapt/tensor/tape.h"
 

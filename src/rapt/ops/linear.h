@@ -1,7 +1,7 @@
 // Linear layers: y = x w^T + b.
 #pragma once
 
-#include "rapt/kernels/matmul.h"
+#include "rapt/kernels/types.h"
 #include "rapt/tensor/tape.h"
 
 namespace rapt {

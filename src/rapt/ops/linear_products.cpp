@@ -1,6 +1,7 @@
 #include "rapt/ops/linear_products.h"
 
 #include "rapt/base/profile.h"
+#include "rapt/kernels/matmul.h"
 #include "rapt/tensor/bytes.h"
 #include "rapt/tensor/dispatch.h"
 

@@ -2,7 +2,7 @@
 // x (N, in), w (out, in), b (out) or undefined, y and dy (N, out).
 #pragma once
 
-#include "rapt/kernels/matmul.h"
+#include "rapt/kernels/types.h"
 #include "rapt/tensor/tape.h"
 
 namespace rapt {

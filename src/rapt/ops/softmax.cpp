@@ -61,4 +61,11 @@ Tensor log_sum_exp(const Tensor& x) {
   return sums;
 }
 
+int64_t find_above(const float* row, int64_t begin, int64_t end, float bar) {
+  return kernels::find_above(row, begin, end, bar);
+}
+int64_t find_above(const double* row, int64_t begin, int64_t end, double bar) {
+  return kernels::find_above(row, begin, end, bar);
+}
+
 }  // namespace rapt

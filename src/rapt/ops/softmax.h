@@ -14,4 +14,8 @@ Tensor log_softmax(const Tensor& x);
 // of minus infinity alone. Not recorded.
 Tensor log_sum_exp(const Tensor& x);
 
+// The first of the elements [begin, end) of a row that is above `bar` or NaN; `end` where none is.
+int64_t find_above(const float* row, int64_t begin, int64_t end, float bar);
+int64_t find_above(const double* row, int64_t begin, int64_t end, double bar);
+
 }  // namespace rapt

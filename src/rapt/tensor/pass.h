@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rapt/kernels/matmul.h"
+#include "rapt/kernels/types.h"
 #include "rapt/tensor/gradients.h"
 #include "rapt/tensor/rows.h"
 
