@@ -66,8 +66,8 @@ HWY_INLINE Four<double> sums_of_four(const Vec<double>* v) {
 // Asks for what stands `distance` elements on, if there is anything.
 template <class T>
 HWY_INLINE void fetch(const T* from, int64_t distance) {
-  hwy::Prefetch(reinterpret_cast<const T*>(reinterpret_cast<uintptr_t>(from) +
-                                           static_cast<uintptr_t>(distance) * sizeof(T)));
+  const auto at = reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(distance) * sizeof(T);
+  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
 }
 
 // One block of y: all of its rows that a group has, J <= 4 outputs, one block of K.
