@@ -14,6 +14,9 @@
 namespace rapt::decode {
 namespace {
 
+// Hypotheses of a sentence that make the rows of a batch many.
+constexpr int64_t kManyFrom = 4;
+
 // What a hypothesis is compared by; `length` counts the end token. Wu et al. 2016, section 7, with
 // the divisor that they had before ((5 + length) / 6)^A.
 double normalised(double log_probability, int64_t length, double penalty) {
@@ -307,8 +310,6 @@ class Search {
 
   const models::EncoderDecoder& model_;
   AttentionCapture capture_;
-  static constexpr int64_t kManyFrom =
-      4;  // hypotheses of a sentence that make many rows of a batch
   Pass pass_ = Pass::inference();
   int64_t beam_;
   Sentences prefixes_;

@@ -19,8 +19,9 @@ using x86::kExactParts;
 using x86::kPanel;
 using x86::Stored;
 
-constexpr int64_t kTurnedMost = 3 << 19;  // and of the rows that all its panels meet
-constexpr int64_t kPackedMost = 1 << 20;  // bytes of packed operands that a task keeps in its cache
+// Bytes of packed operands that a task keeps in its cache; of rows that all panels of a weight
+// meet.
+constexpr int64_t kPackedMost = 1 << 20, kTurnedMost = 3 << 19;
 
 // Blocks of the inner size such that `outer` rows of one stay in the cache.
 int64_t inner_block(int64_t outer, int64_t inner) {
@@ -197,7 +198,7 @@ class TurnedRows {
 }  // namespace
 
 // Weights are the left operand, which needs no turning: each task packs its own, panel by panel,
-// each while the one before it is multiplied.
+// each fetched while the one before it is multiplied.
 void split_linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const float* bias,
                   float* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
   constexpr int64_t kMostRows = 512, kTasks = 8, kMostOutputs = 512;
