@@ -288,7 +288,7 @@ void add_train(CLI::App& app, Globals& globals, Action& action) {
       "--dropout. Later ones win: built in, preset, files, environment, flags; rapt config dump "
       "shows them all, with who said them.\n"
       "Words are what stands between spaces and tabs.\n"
-      "Text packed by gzip is read unpacked.\n"
+      "Text packed by gzip is read unpacked, and so is the one file of a zip archive.\n"
       "SIGINT and SIGTERM stop after the step; the model as it is then is written, and --resume "
       "goes on from there.\n"
       "Examples:\n  rapt train --source train.en --target train.de --out model --epochs 20\n"

@@ -9,7 +9,7 @@
 
 #include "rapt/base/check.h"
 #include "rapt/base/utf8.h"
-#include "rapt/text/gzip.h"
+#include "rapt/text/open_text.h"
 
 namespace rapt::text {
 namespace {

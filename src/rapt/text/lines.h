@@ -4,7 +4,7 @@
 //   - one \r before the end of a line is dropped, so that CRLF files read as LF files do
 //   - a byte-order mark at the very start is dropped, elsewhere it is text
 //   - the text is UTF-8; what is not is refused with its place, or replaced and counted
-//   - a file packed by gzip is read unpacked
+//   - a file packed by gzip is read unpacked, and so is the one file of a zip archive
 //   - a line longer than Limits::line_bytes is refused before it fills the memory
 #pragma once
 

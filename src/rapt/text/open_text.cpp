@@ -1,4 +1,4 @@
-#include "rapt/text/gzip.h"
+#include "rapt/text/open_text.h"
 
 #include <zlib.h>
 
@@ -9,6 +9,8 @@
 #include <system_error>
 
 #include "rapt/base/check.h"
+#include "rapt/text/unpacked_stream.h"
+#include "rapt/text/zip.h"
 
 namespace rapt::text {
 namespace {
@@ -74,17 +76,6 @@ class Unpacker : public std::streambuf {
   std::array<char, 1 << 16> packed_{}, text_{};
 };
 
-class UnpackedStream : public std::istream {
- public:
-  explicit UnpackedStream(std::ifstream file) : std::istream(nullptr), buffer_(std::move(file)) {
-    rdbuf(&buffer_);
-    exceptions(std::ios::badbit);  // reading throws what the buffer does
-  }
-
- private:
-  Unpacker buffer_;
-};
-
 }  // namespace
 
 std::unique_ptr<std::istream> open_text(const std::filesystem::path& path) {
@@ -92,12 +83,13 @@ std::unique_ptr<std::istream> open_text(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored))  // a pipe cannot be looked at twice
     return std::make_unique<std::ifstream>(std::move(file));
+  if (is_zip(file)) return open_zipped(std::move(file), path.string());
   std::array<char, 2> start{};
   file.read(start.data(), start.size());
   const bool packed = file.gcount() == 2 && start[0] == '\x1F' && start[1] == '\x8B';
   file.clear();
   file.seekg(0);
-  if (packed) return std::make_unique<UnpackedStream>(std::move(file));
+  if (packed) return std::make_unique<UnpackedStream<Unpacker>>(std::move(file));
   return std::make_unique<std::ifstream>(std::move(file));
 }
 
