@@ -85,7 +85,7 @@ BESIDE = {
     "cli": {"folders": {"cli"}, "libraries": {"CLI/", "fmt/", "nlohmann/"}},
     "tests": {"folders": {"tests"}, "libraries": {"gtest/", "fmt/", "nlohmann/", "hwy/", "oneapi/",
                                                   "dnnl", "omp.h", "png.h", "ft2build.h", "FT_",
-                                                  "sanitizer/", "sentencepiece_"}},
+                                                  "sanitizer/", "sentencepiece_", "zlib.h"}},
     "bench": {"folders": {"bench"}, "libraries": {"benchmark/", "fmt/", "oneapi/", "dnnl"}},
     "examples": {"folders": set(), "libraries": set()},
 }
