@@ -11,14 +11,15 @@
 namespace rapt::kernels {
 namespace {
 
-// Bytes of the weight that one task reads or writes, of a small one and of a large one.
+// Bytes of the weight that one task reads or writes; of a large one that many rows meet more, since
+// in the first rows of a task nothing was fetched ahead.
 constexpr int64_t kTaskBytes = 128 << 10, kLargeTaskBytes = 512 << 10;
 
-// Rows of the weight that make a task.
+// Rows of the weight that make a task, of at most `most` bytes.
 template <class T>
-int64_t rows_of_task(int64_t rows, int64_t cols) {
+int64_t rows_of_task(int64_t rows, int64_t cols, int64_t most = kTaskBytes) {
   const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(T));
-  const int64_t some = std::clamp(rows * row_bytes / 16, kTaskBytes, kLargeTaskBytes) / row_bytes;
+  const int64_t some = std::clamp(rows * row_bytes / 16, kTaskBytes, most) / row_bytes;
   return std::min(rows, round_up(std::max<int64_t>(some, 1), kTileOutputs));
 }
 
@@ -47,7 +48,8 @@ template <class T>
 void own_linear(const T* x, int64_t ldx, const T* w, int64_t ldw, const T* bias, T* y, int64_t ldy,
                 int64_t M, int64_t N, int64_t K) {
   constexpr int64_t kRows = 2 * kFewRows;
-  for_tiles(M, N, kRows, rows_of_task<T>(N, K), [&](const Tile& t) {
+  const int64_t most = M <= kFewRows / 4 ? kTaskBytes : kLargeTaskBytes;
+  for_tiles(M, N, kRows, rows_of_task<T>(N, K, most), [&](const Tile& t) {
     tile_linear(x + t.row * ldx, ldx, w + t.col * ldw, ldw,
                 bias == nullptr ? nullptr : bias + t.col, y + t.row * ldy + t.col, ldy, t.rows,
                 t.cols, K);

@@ -63,11 +63,11 @@ HWY_INLINE Four<double> sums_of_four(const Vec<double>* v) {
 }
 #endif
 
-// Asks for what stands `distance` elements on, if there is anything.
-template <class T>
+// Asks for what stands `distance` elements on, if there is anything, in the cache of that level.
+template <int Level, class T>
 HWY_INLINE void fetch(const T* from, int64_t distance) {
   const auto at = reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(distance) * sizeof(T);
-  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
+  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 4 - Level);
 }
 
 // One block of y: all of its rows that a group has, J <= 4 outputs, one block of K.
@@ -117,7 +117,13 @@ struct Outputs {
       if (until_fetch-- == 0) {
         until_fetch = every - 1;
 #pragma GCC unroll 16
-        for (int j = 0; j < J; ++j) fetch(ahead, j * ldw + k);
+        for (int j = 0; j < J; ++j) {
+          if (every == 1) {  // wanted soon
+            fetch<1>(ahead, j * ldw + k);
+          } else {
+            fetch<2>(ahead, j * ldw + k);
+          }
+        }
       }
 #pragma GCC unroll 16
       for (int i = 0; i < kLine<T>; ++i) step(k + i * lanes, whole);
@@ -154,9 +160,10 @@ void linear(const T* x, int64_t ldx, const T* w, int64_t ldw, const T* bias, T* 
       2048 / sizeof(T);  // a group of rows and four outputs fit the first cache
   // Few rows stay in the first cache while a weight streams by; more take a panel of it each, and
   // the next panel is fetched a part in each pass over this one, so that memory is never idle.
-  const int64_t panel = rows <= 4 * kDotRows ? kOutputs : 32;
+  const bool few = rows <= 4 * kDotRows;
+  const int64_t panel = few ? kOutputs : 32;
   const int64_t most = rows <= 5 * kDotRows ? kDotRows : kManyDotRows;
-  const int64_t passes = (rows + most - 1) / most;
+  const int64_t passes = few ? 1 : (rows + most - 1) / most;
   for (int64_t k = 0; k < K; k += kInner) {
     const int64_t inner = std::min(kInner, K - k);
     for (int64_t p = 0; p < cols; p += panel) {
@@ -171,7 +178,7 @@ void linear(const T* x, int64_t ldx, const T* w, int64_t ldw, const T* bias, T* 
                                                           reinterpret_cast<const T*>(ahead),
                                                           bias == nullptr ? nullptr : bias + n,
                                                           passes,
-                                                          pass,
+                                                          pass % passes,
                                                           ldw,
                                                           ldy,
                                                           inner,
