@@ -30,7 +30,7 @@ struct Buffer {
   }
 };
 
-enum class Kind { linear, independent, dx, dw };
+enum class Kind { linear, independent, independent_many, dx, dw };
 
 template <class T>
 void product(benchmark::State& state, Kind kind) {
@@ -45,9 +45,11 @@ void product(benchmark::State& state, Kind kind) {
   int64_t copy = 0;
   for (auto _ : state) {
     const T* weight = w.data + copy * N * K;
-    if (kind == Kind::linear || kind == Kind::independent) {
+    if (kind == Kind::linear || kind == Kind::independent || kind == Kind::independent_many) {
       linear(x.data, K, weight, K, nullptr, y.data, N, M, N, K,
-             kind == Kind::linear ? RowPolicy::fast : RowPolicy::independent);
+             kind == Kind::linear        ? RowPolicy::fast
+             : kind == Kind::independent ? RowPolicy::independent
+                                         : RowPolicy::independent_many);
     } else if (kind == Kind::dx) {
       linear_dx(y.data, N, weight, K, x.data, K, M, N, K, false);
     } else {
@@ -63,13 +65,15 @@ void product(benchmark::State& state, Kind kind) {
               Counter::kIsIterationInvariantRate);
 }
 
-// The products of the worked example, of the small model and of the base model.
+// The products of the worked example, of the small model and of the base model, and what decoding
+// with the base model multiplies at a step: 32 lines greedily, or by a beam of four.
 void shapes(benchmark::internal::Benchmark* bench) {
   const std::vector<std::vector<int64_t>> sizes = {
-      {1, 2048, 512},    {14, 2048, 512},   {14, 512, 2048},   {14, 1536, 512},
-      {14, 512, 512},    {28, 2048, 512},   {48, 512, 512},    {100, 2048, 512},
-      {3072, 1024, 256}, {3072, 256, 1024}, {3072, 768, 256},  {3072, 256, 256},
-      {3072, 8000, 256}, {4096, 2048, 512}, {4096, 512, 2048}, {4096, 1536, 512}};
+      {1, 2048, 512},    {14, 2048, 512},  {14, 512, 2048},   {14, 1536, 512},   {14, 512, 512},
+      {28, 2048, 512},   {48, 512, 512},   {100, 2048, 512},  {3072, 1024, 256}, {3072, 256, 1024},
+      {3072, 768, 256},  {3072, 256, 256}, {3072, 8000, 256}, {4096, 2048, 512}, {4096, 512, 2048},
+      {4096, 1536, 512}, {1, 32000, 512},  {32, 32000, 512},  {128, 32000, 512}, {32, 2048, 512},
+      {128, 2048, 512}};
   bench->ArgNames({"M", "N", "K", "threads"})->UseRealTime();
   for (const int64_t threads : {1, 2}) {
     for (const auto& s : sizes) bench->Args({s[0], s[1], s[2], threads});
@@ -78,6 +82,9 @@ void shapes(benchmark::internal::Benchmark* bench) {
 
 void linear_f32(benchmark::State& state) { product<float>(state, Kind::linear); }
 void independent_f32(benchmark::State& state) { product<float>(state, Kind::independent); }
+void independent_many_f32(benchmark::State& state) {
+  product<float>(state, Kind::independent_many);
+}
 void dx_f32(benchmark::State& state) { product<float>(state, Kind::dx); }
 void dw_f32(benchmark::State& state) { product<float>(state, Kind::dw); }
 void linear_bf16(benchmark::State& state) { product<bf16>(state, Kind::linear); }
@@ -89,6 +96,7 @@ void dw_f64(benchmark::State& state) { product<double>(state, Kind::dw); }
 
 BENCHMARK(linear_f32)->Apply(shapes);
 BENCHMARK(independent_f32)->Apply(shapes);
+BENCHMARK(independent_many_f32)->Apply(shapes);
 BENCHMARK(dx_f32)->Apply(shapes);
 BENCHMARK(dw_f32)->Apply(shapes);
 BENCHMARK(linear_bf16)->Apply(shapes);

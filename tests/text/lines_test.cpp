@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/testing/testing.h"
+#include "tests/text/lines_of_file.h"
 
 namespace rapt::text {
 namespace {
@@ -204,15 +205,6 @@ const std::string kPackedMarks = std::string(
     "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x7b\xbf\x7b\x7f\x7e\x5e\x2a\x2f\x57\x49\x79\x3e\x2f"
     "\x17\x00\x87\x37\xd2\x4f\x0d\x00\x00\x00",
     33);
-
-Lines lines_of_file(const std::string& content) {
-  const TemporaryFolder folder;
-  std::ofstream(folder.path() / "a.gz", std::ios::binary) << content;
-  LineReader reader(folder.path() / "a.gz");
-  Lines lines;
-  while (const auto line = reader.next()) lines.emplace_back(*line);
-  return lines;
-}
 
 TEST(LineReader, PackedFilesAreReadUnpacked) {
   EXPECT_EQ(lines_of_file(kPackedOne), Lines{"one"});

@@ -2,18 +2,16 @@
 #include <zlib.h>
 
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "rapt/text/lines.h"
 #include "tests/testing/testing.h"
+#include "tests/text/lines_of_file.h"
 
 namespace rapt::text {
 namespace {
 
 using testing::error_of;
-using testing::TemporaryFolder;
 using Lines = std::vector<std::string>;
 
 struct File {
@@ -66,15 +64,6 @@ std::string zip(const std::vector<File>& files, const std::string& comment = "")
          little(static_cast<uint32_t>(comment.size()), 2) + comment;
 }
 
-Lines lines_of_file(const std::string& content) {
-  const TemporaryFolder folder;
-  std::ofstream(folder.path() / "a.zip", std::ios::binary) << content;
-  LineReader reader(folder.path() / "a.zip");
-  Lines lines;
-  while (const auto line = reader.next()) lines.emplace_back(*line);
-  return lines;
-}
-
 void expect_refused(const std::string& content, const std::string& why) {
   const std::string complaint = error_of([&] { lines_of_file(content); });
   EXPECT_NE(complaint.find(why), std::string::npos) << complaint;
@@ -117,6 +106,9 @@ TEST(Zip, WhatIsNotOneReadableFileIsRefused) {
   std::string huge = zip({{"a.txt", "a"}});
   huge.replace(huge.size() - 6, 4, "\xFF\xFF\xFF\xFF");
   expect_refused(huge, "4 GiB");
+  std::string long_list = zip({{"a.txt", "a"}});
+  long_list.replace(long_list.size() - 10, 4, little(0xFFFFFFFE, 4));
+  expect_refused(long_list, "damaged or cut off");
   std::string split = zip({{"a.txt", "a"}});
   split[split.size() - 18] = 1;
   expect_refused(split, "split over several");

@@ -223,7 +223,8 @@ void split_linear(const float* x, int64_t ldx, const float* w, int64_t ldw, cons
                              .outer = count,
                              .inner = count == 0 ? 0 : K,
                              .parts = kExactParts,
-                             .to = packed};
+                             .to = packed,
+                             .fetch_ahead = false};
       };
       for (int64_t n = task * outputs; n < end; n += kPanel) {
         const int64_t count = std::min(kPanel, end - n);

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::string_view kFileMark = "PK\3\4", kEntryMark = "PK\1\2", kEndMark = "PK\5\6";
 constexpr size_t kFileHeader = 30, kEntryHeader = 46, kEndHeader = 22;
+constexpr uint32_t kMostList = 64 << 20;  // bytes of the list of files
 constexpr uint16_t kEncrypted = 1, kStored = 0, kDeflated = 8;
 
 // Numbers of a header, which has them with the low byte first.
@@ -49,10 +50,7 @@ class Archive {
   std::pair<Entry, uint64_t> text() {
     std::vector<Entry> texts;
     for (Entry& entry : entries()) {
-      const std::string_view base = std::string_view(entry.name)
-                                        .substr(entry.name.find_last_of('/') == std::string::npos
-                                                    ? 0
-                                                    : entry.name.find_last_of('/') + 1);
+      const std::string base = entry.name.substr(entry.name.find_last_of('/') + 1);  // or all of it
       if (!base.empty() && base.front() != '_' && base.front() != '.')
         texts.push_back(std::move(entry));
     }
@@ -86,6 +84,7 @@ class Archive {
       refuse("is in the form for 4 GiB and more");
     if (two_bytes(end, 4) != 0 || two_bytes(end, 6) != 0 || two_bytes(end, 8) != count)
       refuse("is split over several archives");
+    if (bytes_of_list > kMostList) damaged();
     const std::string list = bytes(offset, bytes_of_list);
     std::vector<Entry> entries;
     size_t at = 0;

@@ -84,26 +84,24 @@ template <int Parts>
 
 // Goes through the source in its own order: 32 stored rows at a time, from left to right.
 template <int Parts>
-[[gnu::target("avx512f,avx512bw,avx512bf16")]] bool pack(const float* from, int64_t ld,
-                                                         Stored stored, int64_t outer,
-                                                         int64_t inner, bool transpose, char* to) {
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] bool pack_parts(const Unpacked& o) {
+  const bool along = o.stored == Stored::by_outer, transpose = along != o.left;
   __m512 bad = _mm512_setzero_ps();
-  const int64_t panels = blocks_of(outer), blocks = blocks_of(inner);
-  const bool along = stored == Stored::by_outer;
-  const int64_t ahead = panels > 1 ? kPanel * ld : 0;  // of one panel the caller fetches the next
+  const int64_t panels = blocks_of(o.outer), blocks = blocks_of(o.inner);
+  const int64_t ahead = o.fetch_ahead ? kPanel * o.ld : 0;
   for (int64_t down = 0; down < (along ? panels : blocks); ++down) {
     for (int64_t across = 0; across < (along ? blocks : panels); ++across) {
       const int64_t panel = along ? down : across, block = along ? across : down;
-      const float* const source = from + (down * ld + across) * kPanel;
-      char* const tiles = to + (panel * blocks + block) * kBlockBytes<Parts>;
+      const float* const source = o.from + (down * o.ld + across) * kPanel;
+      char* const tiles = static_cast<char*>(o.to) + (panel * blocks + block) * kBlockBytes<Parts>;
       for (int64_t half = 0; half < 2; ++half) {
-        const int64_t left = outer - panel * kPanel - half * kTile;
+        const int64_t left = o.outer - panel * kPanel - half * kTile;
         if (left <= 0 && half == 1) {
           zero_tiles<Parts>(tiles + kTileBytes);
           continue;
         }
-        pack_tiles<Parts>(source + half * kTile * (along ? ld : 1), ld, ahead, stored,
-                          std::min(left, kTile), std::min(kPanel, inner - block * kPanel),
+        pack_tiles<Parts>(source + half * kTile * (along ? o.ld : 1), o.ld, ahead, o.stored,
+                          std::min(left, kTile), std::min(kPanel, o.inner - block * kPanel),
                           transpose, bad, tiles + half * kTileBytes);
       }
     }
@@ -254,7 +252,7 @@ class FetchPiece {
 
   int64_t count() const { return rows_ * ((cols_ + kTile - 1) / kTile); }
   [[gnu::always_inline]] inline void run(int64_t) {
-    _mm_prefetch(reinterpret_cast<const char*>(from_ + col_), _MM_HINT_T1);
+    prefetch(from_, col_);
     col_ += kTile;
     if (col_ < cols_) return;
     col_ = 0;
@@ -280,40 +278,37 @@ struct PackingAndFetching {
   }
 };
 
+// Multiplies, and does all of `piece` meanwhile.
+template <class Piece>
+[[RAPT_AMX_TARGET]] PackingAndFetching<Piece> multiply_beside(const PackedProduct& product,
+                                                              const Piece& piece) {
+  const std::span<const PackedProduct> one(&product, 1);
+  const int64_t blocks = blocks_of(product.inner);
+  PackingAndFetching<Piece> beside{Paced(steps_of<kExactParts>(one), piece),
+                                   {.ldc = product.ldc, .rows = (kPanel + blocks - 1) / blocks}};
+  multiply_all<kExactParts>(one, beside);
+  beside.packing.finish();
+  return beside;
+}
+
 }  // namespace
 
 size_t packed_bytes(int64_t outer, int64_t inner, int parts) {
   return static_cast<size_t>(blocks_of(outer) * blocks_of(inner) * parts * kPartBytes);
 }
 
-bool pack(const Unpacked& o) {
-  const bool transpose = (o.stored == Stored::by_outer) != o.left;
-  char* const to = static_cast<char*>(o.to);
-  if (o.parts == 1) return pack<1>(o.from, o.ld, o.stored, o.outer, o.inner, transpose, to), true;
-  return pack<kExactParts>(o.from, o.ld, o.stored, o.outer, o.inner, transpose, to);
+bool pack(const Unpacked& operand) {
+  if (operand.parts == 1) return pack_parts<1>(operand), true;
+  return pack_parts<kExactParts>(operand);
 }
 
 [[RAPT_AMX_TARGET]] bool multiply_while_packing(const PackedProduct& product,
                                                 std::span<const Unpacked> next) {
-  const std::span<const PackedProduct> one(&product, 1);
-  const int64_t blocks = blocks_of(product.inner);
-  PackingAndFetching<PackPieces> beside{
-      Paced(steps_of<kExactParts>(one), PackPieces(next)),
-      {.ldc = product.ldc, .rows = (kPanel + blocks - 1) / blocks}};
-  multiply_all<kExactParts>(one, beside);
-  beside.packing.finish();
-  return beside.packing.piece().whole();
+  return multiply_beside(product, PackPieces(next)).packing.piece().whole();
 }
 
-[[RAPT_AMX_TARGET]] void multiply_while_fetching(const PackedProduct& product,
-                                                 const Unpacked& next) {
-  const std::span<const PackedProduct> one(&product, 1);
-  const int64_t blocks = blocks_of(product.inner);
-  PackingAndFetching<FetchPiece> beside{
-      Paced(steps_of<kExactParts>(one), FetchPiece(next)),
-      {.ldc = product.ldc, .rows = (kPanel + blocks - 1) / blocks}};
-  multiply_all<kExactParts>(one, beside);
-  beside.packing.finish();
+void multiply_while_fetching(const PackedProduct& product, const Unpacked& next) {
+  multiply_beside(product, FetchPiece(next));
 }
 
 [[gnu::target("avx512f,avx512bw")]] void turn(const float* c, int64_t ldc, int64_t outputs,

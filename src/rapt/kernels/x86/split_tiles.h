@@ -45,6 +45,7 @@ struct Unpacked {
   int64_t outer, inner;
   int parts;
   void* to;
+  bool fetch_ahead = true;  // what is stored a panel on, while this is packed
 };
 
 // False if a number is to have three parts and is infinite, NaN, or within a bf16 rounding of
