@@ -181,8 +181,8 @@ int bench(Options options, const CLI::App& verb, const Globals& globals) {
   const bool narrow = options.dtype == "bf16";
   if (options.name == "translate") {
     refuse_flags(verb, options.name, {"--dropout", "--init", "--lengths", "--recompute"});
-    if (narrow) fail(ErrorKind::usage, "bench translate: expected --dtype f32 or int8, got bf16");
-    options.decoding.int8 = options.dtype == "int8";
+    if (narrow) options.decoding.type = measure::DecodingType::bf16;
+    if (options.dtype == "int8") options.decoding.type = measure::DecodingType::int8;
     if (verb.count("--steps") > 0) options.decoding.runs = options.training.steps;
     options.decoding.seed = globals.seed;
     return bench_decoding(options);
@@ -222,7 +222,7 @@ void add_bench(CLI::App& app, Globals& globals, Action& action) {
       ->required();
   verb->add_option(
           "--dtype", options->dtype,
-          "What is computed in: f32, or bf16, with parameters of f32; of translate f32 or int8")
+          "What is computed in: f32, or bf16, with parameters of f32; translate also in int8")
       ->check(CLI::IsMember({"f32", "bf16", "int8"}))
       ->capture_default_str();
   verb->add_option("--steps", options->training.steps,

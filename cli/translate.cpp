@@ -178,6 +178,7 @@ decode::TranslateOptions decoding(const Options& options, const Globals& globals
 
 decode::Weights weights_of(const std::string& dtype) {
   if (dtype.empty()) return decode::Weights::stored;
+  if (dtype == "bf16") return decode::Weights::bf16;
   return dtype == "int8" ? decode::Weights::int8 : decode::Weights::f32;
 }
 
@@ -338,10 +339,10 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
   add_results(*verb, *options);
   add_input(*verb, *options);
   verb->add_option("--dtype", options->dtype,
-                   "What products are computed in: f32, or int8, quantised as the model is read "
-                   "(default: what the folder holds)")
+                   "What is computed in: f32, bf16, or int8, quantised as the model is read (default: "
+                   "what the folder holds)")
       ->type_name("TYPE")
-      ->check(one_of({"f32", "int8"}));
+      ->check(one_of({"f32", "bf16", "int8"}));
   verb->footer(
       "Prints one line for each line of standard input, also for empty ones. A line that cannot be "
       "translated (an unknown word,\n"

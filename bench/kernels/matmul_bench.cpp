@@ -88,6 +88,7 @@ void independent_many_f32(benchmark::State& state) {
 void dx_f32(benchmark::State& state) { product<float>(state, Kind::dx); }
 void dw_f32(benchmark::State& state) { product<float>(state, Kind::dw); }
 void linear_bf16(benchmark::State& state) { product<bf16>(state, Kind::linear); }
+void independent_bf16(benchmark::State& state) { product<bf16>(state, Kind::independent); }
 void dx_bf16(benchmark::State& state) { product<bf16>(state, Kind::dx); }
 void dw_bf16(benchmark::State& state) { product<bf16>(state, Kind::dw); }
 void linear_f64(benchmark::State& state) { product<double>(state, Kind::linear); }
@@ -100,6 +101,7 @@ BENCHMARK(independent_many_f32)->Apply(shapes);
 BENCHMARK(dx_f32)->Apply(shapes);
 BENCHMARK(dw_f32)->Apply(shapes);
 BENCHMARK(linear_bf16)->Apply(shapes);
+BENCHMARK(independent_bf16)->Apply(shapes);
 BENCHMARK(dx_bf16)->Apply(shapes);
 BENCHMARK(dw_bf16)->Apply(shapes);
 BENCHMARK(linear_f64)->Apply(shapes);

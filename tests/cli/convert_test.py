@@ -31,6 +31,14 @@ class Convert(TestCase):
         for isa in ("scalar", "avx2"):
             self.assertEqual(len(self.translations(self.other, "--isa", isa).splitlines()), 4)
 
+    def test_bf16_is_of_the_weights_as_they_stand(self):
+        texts = self.translations(self.trained, "--dtype", "bf16")
+        self.assertEqual(len(texts.splitlines()), 4)
+        self.assertEqual(self.translations(self.trained, "--dtype", "bf16", "--batch", "1", "--threads", "1"), texts)
+        self.assertNotEqual(self.translations(self.trained), texts)  # the scores
+        rapt("convert", self.trained, self.other, "--int8")
+        self.assert_fails(rapt("translate", self.other, "--dtype", "bf16", stdin=LINES), 4, "int8", "converted from")
+
     def test_its_tensors_are_shown(self):
         rapt("convert", self.trained, self.other, "--int8")
         shown = json.loads(rapt("inspect", self.other, "--json").out)

@@ -28,21 +28,29 @@ class EqualAnswers : public ::testing::Test {
         " --subwords 1000 --tie-embeddings three --d-model 32 --nhead 4 --dim-feedforward 64"
         " --layers 2 --max-len 256 --steps 300 --learning-rate 0.01 --warmup 50";
     ASSERT_EQ(std::system(command.c_str()), 0);
-    translator_ = std::make_unique<Translator>(load_translator(folder.path() / "model"));
+    const auto load = [&](Weights weights) {
+      return std::make_unique<Translator>(load_translator(folder.path() / "model", weights));
+    };
+    translator_ = load(Weights::f32);
+    frozen_[0] = load(Weights::bf16);
+    frozen_[1] = load(Weights::int8);
     text::LineReader reader(data + ".de.gz");
     while (lines_.size() < kLines) lines_.emplace_back(*reader.next());
   }
-  static void TearDownTestSuite() { translator_.reset(); }
+  static void TearDownTestSuite() {
+    for (auto* one : {&translator_, &frozen_[0], &frozen_[1]}) one->reset();
+  }
 
   void SetUp() override { RAPT_REQUIRE_DATA("multi30k"); }
 
   static std::vector<Translation> translate(const std::vector<std::string>& lines,
-                                            const TranslateOptions& options, int threads) {
+                                            const TranslateOptions& options, int threads,
+                                            const Translator& translator = *translator_) {
     Runtime runtime({.threads = threads, .log = {}});
     const Runtime::Scope scope(runtime);
     std::string text;
     for (const std::string& line : lines) text += line + "\n";
-    return translations(*translator_, text, options);
+    return translations(translator, text, options);
   }
 
   static void expect_alike(const Translation& a, const Translation& b) {
@@ -57,29 +65,30 @@ class EqualAnswers : public ::testing::Test {
   }
 
   // Line by line on one thread is what everything else must be.
-  static void expect_equal_however(TranslateOptions options) {
+  static void expect_equal_however(TranslateOptions options,
+                                   const Translator& translator = *translator_) {
     options.batch = 1;
     options.ready = [] { return false; };
-    const auto alone = translate(lines_, options, 1);
+    const auto alone = translate(lines_, options, 1, translator);
     ASSERT_EQ(alone.size(), kLines);
     options.ready = {};
     for (const auto& [batch, threads] : {std::pair(32, 2), std::pair(1000, 3)}) {
       options.batch = batch;
-      const auto together = translate(lines_, options, threads);
+      const auto together = translate(lines_, options, threads, translator);
       ASSERT_EQ(together.size(), kLines);
       for (size_t i = 0; i < kLines; ++i) expect_alike(together[i], alone[i]);
     }
     options.batch = 7;
-    const auto reversed = translate({lines_.rbegin(), lines_.rend()}, options, 2);
+    const auto reversed = translate({lines_.rbegin(), lines_.rend()}, options, 2, translator);
     ASSERT_EQ(reversed.size(), kLines);
     for (size_t i = 0; i < kLines; ++i) expect_alike(reversed[kLines - 1 - i], alone[i]);
   }
 
-  static std::unique_ptr<Translator> translator_;
+  static std::unique_ptr<Translator> translator_, frozen_[2];
   static std::vector<std::string> lines_;
 };
 
-std::unique_ptr<Translator> EqualAnswers::translator_;
+std::unique_ptr<Translator> EqualAnswers::translator_, EqualAnswers::frozen_[2];
 std::vector<std::string> EqualAnswers::lines_;
 
 TEST_F(EqualAnswers, R31_OfGreedyDecoding) { expect_equal_however({}); }
@@ -89,6 +98,10 @@ TEST_F(EqualAnswers, R31_OfABeam) {
                                             .n_best = 4,
                                             .max_length_ratio = kLengthRatio,
                                             .max_length_extra = kLengthExtra}});
+}
+
+TEST_F(EqualAnswers, R31_OfFrozenModels) {
+  for (const auto& frozen : frozen_) expect_equal_however({}, *frozen);
 }
 
 TEST_F(EqualAnswers, R30_ABeamOfOneIsGreedy) {

@@ -1,11 +1,8 @@
-// Translating in int8: mates change nothing; folders are converted and translate alike.
+// Folders in int8: they are converted, and translate as those that are quantised when loaded.
 #include <sstream>
 
 #include "rapt/base/file.h"
-#include "rapt/base/runtime.h"
-#include "rapt/decode/beam.h"
 #include "rapt/decode/convert.h"
-#include "rapt/decode/greedy.h"
 #include "rapt/decode/translate.h"
 #include "rapt/decode/translator.h"
 #include "rapt/models/checkpoint.h"
@@ -17,43 +14,9 @@ namespace {
 
 using namespace testing;
 namespace fs = std::filesystem;
-using Sentences = std::vector<std::vector<int32_t>>;
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-const Sentences kSentences = {{3, 4, 5}, {}, {6}, {7, 8, 3, 4, 4, 5}, {5, 5}};
-
-TEST(Int8Decoding, MatesThreadsAndOrderChangeNothing) {
-  models::EncoderDecoder model = make_model(small_config("rapt"), DType::f32, 2);
-  model.make_int8();
-  const auto together = greedy(model, kSentences);
-  const auto beams = beam_search(model, kSentences, {.beam = 3});
-  for (const int threads : {1, 3}) {
-    Runtime runtime({.threads = threads, .log = {}});
-    const Runtime::Scope scope(runtime);
-    for (size_t b = 0; b < kSentences.size(); ++b) {
-      const auto one = std::span(kSentences).subspan(b, 1);
-      const auto alone = greedy(model, one);
-      EXPECT_EQ(alone[0].ids, together[b].ids);
-      EXPECT_EQ(alone[0].score, together[b].score);
-      const auto beam = beam_search(model, one, {.beam = 3});
-      EXPECT_EQ(beam[0][0].ids, beams[b][0].ids);
-      EXPECT_EQ(beam[0][0].log_probability, beams[b][0].log_probability);
-    }
-  }
-}
-
-TEST(Int8Decoding, ABeamOfOneIsGreedy) {
-  models::EncoderDecoder model = make_model(small_config("rapt"), DType::f32, 4);
-  model.make_int8();
-  const auto plain = greedy(model, kSentences);
-  const auto beam = beam_search(model, kSentences, {.beam = 1});
-  for (size_t b = 0; b < kSentences.size(); ++b) {
-    EXPECT_EQ(beam[b][0].ids, plain[b].ids);
-    EXPECT_EQ(beam[b][0].log_probability, plain[b].score);
-  }
 }
 
 class Converting : public ::testing::Test {
@@ -94,7 +57,8 @@ TEST_F(Converting, ToInt8TranslatesAsQuantisingWhenLoading) {
   EXPECT_NE(stored, translations(load_translator(model(), Weights::stored)));
   EXPECT_EQ(translations(load_translator(model(), Weights::f32)),
             translations(load_translator(model(), Weights::stored)));
-  EXPECT_TRUE(contains(error_of([&] { load_translator(other()); }), "int8"));
+  for (const Weights weights : {Weights::f32, Weights::bf16})
+    EXPECT_TRUE(contains(error_of([&] { load_translator(other(), weights); }), "int8"));
 }
 
 TEST_F(Converting, ToAnotherLayoutChangesNamesAlone) {

@@ -202,7 +202,10 @@ TEST(Linear, AgreesWithTheReferenceInBf16) {
   for (const Sizes& s : many_sizes()) {
     expect_linear<bf16, bf16>(s, 3, true, RowPolicy::fast);
     expect_linear<bf16, float>(s, 0, false, RowPolicy::fast);
-    expect_linear<bf16, float>(s, 1, true, RowPolicy::independent);
+    for (const RowPolicy policy : {RowPolicy::independent, RowPolicy::independent_many}) {
+      expect_linear<bf16, bf16>(s, 0, true, policy);
+      expect_linear<bf16, float>(s, 1, false, policy);
+    }
   }
 }
 
@@ -358,6 +361,8 @@ TEST(Linear, IndependentRowsDoNotDependOnTheOthers) {
     for (const RowPolicy policy : {RowPolicy::independent, RowPolicy::independent_many}) {
       expect_independent_rows<float, float>(N, K, policy);
       expect_independent_rows<double, double>(N, K, policy);
+      expect_independent_rows<bf16, bf16>(N, K, policy);
+      expect_independent_rows<bf16, float>(N, K, policy);
     }
   }
 }

@@ -117,6 +117,7 @@ Translator load_translator(const fs::path& folder, Weights weights) {
       weights == Weights::int8 || (weights == Weights::stored && models::holds_int8(folder));
   translator.model =
       int8 ? models::load_int8(folder) : models::load_encoder_decoder(folder, DType::f32);
+  if (weights == Weights::bf16) translator.model->make_bf16();
   return translator;
 }
 

@@ -25,12 +25,12 @@ struct Translator {
   text::Tokenizer source, target;
 };
 
-// What a model multiplies in: f32, with weights that anything can be done with; int8, for
-// translating alone, quantised while it is read; or what the folder holds.
-enum class Weights { f32, int8, stored };
+// What a model multiplies in: f32, with weights that anything can be done with; for translating
+// alone bf16, or int8, quantised while it is read; or what the folder holds.
+enum class Weights { f32, bf16, int8, stored };
 
 // Throws Error (model) where the folder has no model or no vocabularies, where a vocabulary has
-// more words than the model has embeddings, and for f32 where the folder holds int8.
+// more words than the model has embeddings, and for f32 or bf16 where the folder holds int8.
 Translator load_translator(const std::filesystem::path& folder, Weights weights = Weights::f32);
 
 // Writes a folder with the model and its vocabularies at once; an older model that stood there is

@@ -1,5 +1,5 @@
-// The bf16 products: on tiles where the CPU has them and rows are not few, else oneDNN's where it
-// multiplies bf16, else the f32 ones on converted copies.
+// The bf16 products: on tiles where the CPU has them and rows are not few or are to be independent,
+// else oneDNN's where it multiplies bf16, else the f32 ones on converted copies.
 #include <algorithm>
 #include <memory>
 
@@ -10,10 +10,18 @@
 #include "rapt/kernels/matmul_bf16_tiles.h"
 #include "rapt/kernels/matmul_plan.h"
 #include "rapt/kernels/matmul_rows.h"
+#include "rapt/kernels/matmul_split.h"
+#include "rapt/kernels/matmul_tile.h"
 #include "rapt/kernels/onednn.h"
 
 namespace rapt::kernels {
 namespace {
+
+void widen(const bf16* from, int64_t ld, int64_t rows, int64_t cols, float* to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) to[r * cols + c] = static_cast<float>(from[r * ld + c]);
+  }
+}
 
 // A matrix in f32, its rows without gaps.
 class Wide {
@@ -26,10 +34,7 @@ class Wide {
         cols_(cols) {}
   Wide(const bf16* from, int64_t ld, int64_t rows, int64_t cols) : Wide(rows, cols) {
     parallel_ranges(rows, 64, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        for (int64_t c = 0; c < cols; ++c)
-          data()[r * cols + c] = static_cast<float>(from[r * ld + c]);
-      }
+      widen(from + begin * ld, ld, end - begin, cols, data() + begin * cols);
     });
   }
   float* data() const { return static_cast<float*>(block_.get()); }
@@ -62,9 +67,39 @@ void multiply_rows(const RowProduct<bf16, Out>& p, int64_t rows, int64_t cols) {
   if (tail > 0) multiply_tail(p, rows - tail, tail, cols);
 }
 
+// Each task converts the rows of the weight that it reads.
 template <class Out>
-void linear_native(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
-                   Out* y, int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
+void linear_by_pieces(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
+                      Out* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
+  constexpr int64_t kPieceBytes = 128 << 10;
+  const Wide wide(x, ldx, M, K);
+  const int64_t most = std::max<int64_t>(1, kPieceBytes / static_cast<int64_t>(sizeof(float)) / K);
+  const int64_t outputs = std::min(N, round_up(most, kTileOutputs));
+  parallel_for(ceil_div(N, outputs), [&](int64_t task) {
+    const int64_t n = task * outputs, count = std::min(outputs, N - n);
+    float* const weight = float_scratch(kScratchInput, count, K);
+    widen(w + n * ldw, ldw, count, K, weight);
+    float* const result = float_scratch(kScratchOutput, M, count);
+    tile_linear(wide.data(), wide.ld(), weight, K, bias == nullptr ? nullptr : bias + n, result,
+                count, M, count, K);
+    for (int64_t m = 0; m < M; ++m) {
+      for (int64_t c = 0; c < count; ++c) y[m * ldy + n + c] = Out(result[m * count + c]);
+    }
+  });
+}
+
+// Whether linear_bf16() has a way for rows of this policy.
+bool takes_bf16(RowPolicy policy) {
+  return policy != RowPolicy::fast || onednn::multiplies_bf16();
+}
+
+template <class Out>
+void linear_bf16(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias, Out* y,
+                 int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
+  if (policy != RowPolicy::fast && splits_products())
+    return tile_independent(x, ldx, w, ldw, bias, y, ldy, M, N, K);
+  if (policy == RowPolicy::independent || !onednn::multiplies_bf16())
+    return linear_by_pieces(x, ldx, w, ldw, bias, y, ldy, M, N, K);
   const auto rows = linear_rows(x, ldx, w, ldw, bias, y, ldy, K);
   if (policy == RowPolicy::fast && takes_tiles(M)) return tile_row_product(rows, M, N);
   multiply_rows(rows, M, N);
@@ -93,9 +128,8 @@ void sum_tokens(const WeightTask& task, const bf16* dy, int64_t lddy, const bf16
 void linear(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias, bf16* y,
             int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
   if (M == 0 || N == 0) return;
-  if (K != 0 && onednn::multiplies_bf16()) {
-    return linear_native(x, ldx, w, ldw, bias, y, ldy, M, N, K, policy);
-  }
+  if (K != 0 && takes_bf16(policy))
+    return linear_bf16(x, ldx, w, ldw, bias, y, ldy, M, N, K, policy);
   const Wide result(M, N);
   linear(x, ldx, w, ldw, bias, result.data(), result.ld(), M, N, K, policy);
   store(result, y, ldy, M, N);
@@ -104,9 +138,8 @@ void linear(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float*
 void linear(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias, float* y,
             int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
   if (M == 0 || N == 0) return;
-  if (K != 0 && onednn::multiplies_bf16()) {
-    return linear_native(x, ldx, w, ldw, bias, y, ldy, M, N, K, policy);
-  }
+  if (K != 0 && takes_bf16(policy))
+    return linear_bf16(x, ldx, w, ldw, bias, y, ldy, M, N, K, policy);
   const Wide wide_x(x, ldx, M, K), wide_w(w, ldw, N, K);
   linear(wide_x.data(), wide_x.ld(), wide_w.data(), wide_w.ld(), bias, y, ldy, M, N, K, policy);
 }

@@ -181,7 +181,68 @@ void multiply_deep(RowProduct<bf16, float> p, int64_t rows, int64_t cols) {
   }
 }
 
+// Weights are the left operand, which is read as it lies; the rows of x are the right one, and each
+// has its own column of sums.
+template <class Out>
+void multiply_independent(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
+                          Out* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
+  constexpr int64_t kMostRows = 512, kPackedMost = 1 << 20, kTasks = 8, kMostOutputs = 512;
+  constexpr int64_t kMostSums = 1 << 14, kMostTogether = 128;
+  const int64_t depth = depth_of(K), panel_bytes = static_cast<int64_t>(packed(kPanel, K));
+  const int64_t together = std::clamp(kPackedMost / panel_bytes * kPanel, kPanel, kMostRows);
+  const int64_t outputs = std::min(round_up(ceil_div(N, kTasks), kPanel), kMostOutputs);
+  for (int64_t m = 0; m < M; m += together) {
+    const int64_t rows = std::min(together, M - m), padded = round_up(rows, kPanel);
+    const int64_t height = std::min(kMostTogether, kMostSums / padded);
+    auto* const right = static_cast<std::byte*>(thread_scratch(kScratchInput, packed(padded, K)));
+    parallel_for(padded / kPanel, [&](int64_t p) {
+      const int64_t row = p * kPanel;
+      x86::pack_panels(x + (m + row) * ldx, ldx, Stored::by_outer, std::min(kPanel, rows - row), K,
+                       right + p * panel_bytes);
+    });
+    parallel_for(ceil_div(N, outputs), [&](int64_t task) {
+      float* const sums = float_scratch(kScratchPartial, height, padded);
+      const int64_t end = std::min(N, (task + 1) * outputs);
+      for (int64_t n = task * outputs; n < end; n += height) {
+        const int64_t count = std::min(height, end - n);
+        for (int64_t k = 0; k < K; k += depth) {
+          x86::multiply({.left = w + n * ldw + k,
+                         .ld_left = ldw,
+                         .right = right + packed(kPanel, k),
+                         .panel_bytes = panel_bytes,
+                         .rows = count,
+                         .cols = padded,
+                         .inner = std::min(depth, K - k),
+                         .sums = sums,
+                         .ld_sums = padded,
+                         .add = k > 0});
+        }
+        const float* const some = bias == nullptr ? nullptr : bias + n;
+        Out* const to = y + m * ldy + n;
+        if constexpr (std::is_same_v<Out, float>) {
+          x86::turn(sums, padded, count, rows, some, to, ldy);
+        } else {
+          float* const turned = float_scratch(kScratchOutput, rows, height);
+          x86::turn(sums, padded, count, rows, some, turned, height);
+          for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t c = 0; c < count; ++c) to[r * ldy + c] = bf16(turned[r * height + c]);
+          }
+        }
+      }
+    });
+  }
+}
+
 }  // namespace
+
+void tile_independent(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
+                      bf16* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
+  multiply_independent(x, ldx, w, ldw, bias, y, ldy, M, N, K);
+}
+void tile_independent(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
+                      float* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
+  multiply_independent(x, ldx, w, ldw, bias, y, ldy, M, N, K);
+}
 
 bool takes_tiles(int64_t rows) { return rows > kFewRows && splits_products(); }
 

@@ -28,6 +28,12 @@ inline constexpr int64_t kActivatedMost = 4096;  // inner numbers of such a prod
 void tile_row_product(const RowProduct<bf16, bf16>& p, const ActivatedEnd& end, int64_t rows,
                       int64_t cols);
 
+// y = x w^T + bias, where the bits of a row do not depend on the other rows; bias may be null.
+void tile_independent(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
+                      bf16* y, int64_t ldy, int64_t M, int64_t N, int64_t K);
+void tile_independent(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias,
+                      float* y, int64_t ldy, int64_t M, int64_t N, int64_t K);
+
 // dw (N, K) = dy (M, N)^T x (M, K), or dw += it.
 void tile_dw(const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx, float* dw, int64_t lddw,
              int64_t M, int64_t N, int64_t K, bool accumulate);

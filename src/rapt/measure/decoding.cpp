@@ -104,6 +104,18 @@ double flops_of(const EncoderDecoderConfig& c, const Sentences& sources, int64_t
          2 * rows * C * static_cast<double>(c.tgt_vocab_size);
 }
 
+double peak_of(DecodingType type, int threads) {
+  switch (type) {
+    case DecodingType::bf16:
+      return bf16_peak(threads);
+    case DecodingType::int8:
+      return int8_peak(threads);
+    case DecodingType::f32:
+      break;
+  }
+  return f32_peak(threads);
+}
+
 // Forgets the peak of the memory so far, where the system can: what building the model took.
 void forget_peak_memory() {
   release_unused_memory();
@@ -120,7 +132,8 @@ DecodingResult run_decoding(const DecodingOptions& options) {
   }
   Rng rng(options.seed);
   EncoderDecoder model = endless_model(rng);
-  if (options.int8) model.make_int8();
+  if (options.type == DecodingType::bf16) model.make_bf16();
+  if (options.type == DecodingType::int8) model.make_int8();
   const Sentences sources = draw_sources(rng);
   forget_peak_memory();
   const std::span all(sources);
@@ -150,8 +163,7 @@ DecodingResult run_decoding(const DecodingOptions& options) {
   getrusage(RUSAGE_SELF, &usage);
   result.rss_mib = usage.ru_maxrss / 1024;
   result.flops_per_s = flops_of(model.config(), sources, options.beam) / taken;
-  result.fraction_of_peak =
-      result.flops_per_s / (options.int8 ? int8_peak(result.threads) : f32_peak(result.threads));
+  result.fraction_of_peak = result.flops_per_s / peak_of(options.type, result.threads);
   return result;
 }
 

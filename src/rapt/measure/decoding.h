@@ -11,12 +11,15 @@
 
 namespace rapt::measure {
 
+// What is computed in; of int8 the products alone.
+enum class DecodingType { f32, bf16, int8 };
+
 struct DecodingOptions {
   int64_t beam = 1;    // 1: greedy
   int64_t batch = 32;  // sources decoded together, those of like length
   int64_t runs = 3;    // timed, each over all sources, after one that is not
   uint64_t seed = 0;
-  bool int8 = false;  // the products, in place of f32
+  DecodingType type = DecodingType::f32;
 };
 
 struct DecodingResult {

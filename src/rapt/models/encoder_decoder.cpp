@@ -183,7 +183,7 @@ Tensor EncoderDecoder::decode(const Tensor& target, const Rows& rows, const nn::
 }
 
 Tensor EncoderDecoder::project(const Tensor& hidden, const Pass& pass) const {
-  return projection_.forward(hidden, pass);
+  return projection_.forward_precise(hidden, pass);
 }
 
 Loss EncoderDecoder::loss(const Tensor& hidden, const Tensor& targets,
@@ -240,6 +240,12 @@ void EncoderDecoder::set_positions(const Tensor& positions) {
              dtype_name(positions_.dtype()), positions.shape().text(),
              dtype_name(positions.dtype()));
   positions_ = positions.contiguous_copy();
+}
+
+void EncoderDecoder::make_bf16() {
+  for (NamedParameter& p : nn::parameters(*this)) {
+    if (p.parameter.shape().rank() == 2 && p.parameter.has_value()) p.parameter.set_bf16();
+  }
 }
 
 void EncoderDecoder::make_int8() {

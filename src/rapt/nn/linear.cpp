@@ -31,6 +31,12 @@ Tensor Linear::forward(const Tensor& x, int64_t begin, int64_t count, const Pass
   return linear(x, weight_, bias_, begin, count, pass);
 }
 
+Tensor Linear::forward_precise(const Tensor& x, const Pass& pass) const {
+  if (!weight_.is_bf16()) return forward(x, pass);
+  return precise_linear(x, pass.use_matrix(weight_), bias_.defined() ? pass.use(bias_) : Tensor(),
+                        pass.row_policy());
+}
+
 Affine Linear::use(const Pass& pass) const {
   return {pass.use_matrix(weight_), bias_.defined() ? pass.use(bias_) : Tensor()};
 }

@@ -23,6 +23,9 @@ class Linear : public Module {
   // Output rows [begin, begin + count) alone: (N, in) -> (N, count).
   Tensor forward(const Tensor& x, int64_t begin, int64_t count, const Pass& pass) const;
 
+  // The same in f32 where the weight is frozen in bf16.
+  Tensor forward_precise(const Tensor& x, const Pass& pass) const;
+
   // Weight and bias for an op that has this layer inside; they must not be int8.
   Affine use(const Pass& pass) const;
 

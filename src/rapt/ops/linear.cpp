@@ -1,5 +1,6 @@
 #include "rapt/ops/linear.h"
 
+#include "rapt/base/check.h"
 #include "rapt/ops/checks.h"
 #include "rapt/ops/linear_products.h"
 
@@ -16,6 +17,14 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b, kernels::RowPol
     }
     linear_parameter_gradients(dy, x, 1, d);
   });
+}
+
+Tensor precise_linear(const Tensor& x, const Tensor& w, const Tensor& b,
+                      kernels::RowPolicy policy) {
+  check_linear("linear", x, w, b);
+  RAPT_CHECK(!x.recorded() && !w.recorded() && !b.recorded(),
+             "linear: expected a run without gradients for sums of f32");
+  return precise_linear_product(x, w, b, policy);
 }
 
 }  // namespace rapt

@@ -12,4 +12,9 @@ namespace rapt {
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b = {},
               kernels::RowPolicy otherwise = kernels::RowPolicy::independent);
 
+// The same without gradients, sums of bf16 in f32: logits, which are compared with each other.
+// Throws Error also where something is recorded.
+Tensor precise_linear(const Tensor& x, const Tensor& w, const Tensor& b = {},
+                      kernels::RowPolicy policy = kernels::RowPolicy::independent);
+
 }  // namespace rapt

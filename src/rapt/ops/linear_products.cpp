@@ -11,15 +11,35 @@ double product_flops(int64_t M, int64_t N, int64_t K) {
   return 2.0 * static_cast<double>(M) * static_cast<double>(N) * static_cast<double>(K);
 }
 
+namespace {
+
+template <class T, class Y>
+void multiply(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
+              kernels::RowPolicy policy) {
+  const int64_t M = x.dim(0), N = w.dim(0), K = w.dim(1);
+  const ProfileScope profile("linear", product_flops(M, N, K), bytes_of(x, w, b, y));
+  kernels::linear(x.data<T>(), x.row_stride(), w.data<T>(), w.row_stride(),
+                  b.defined() ? b.data<Precise<T>>() : nullptr, y.data<Y>(), N, M, N, K, policy);
+}
+
+}  // namespace
+
 Tensor linear_product(const Tensor& x, const Tensor& w, const Tensor& b,
                       kernels::RowPolicy policy) {
-  const int64_t M = x.dim(0), N = w.dim(0), K = w.dim(1);
-  Tensor y = Tensor::empty({M, N}, x.dtype());
+  Tensor y = Tensor::empty({x.dim(0), w.dim(0)}, x.dtype());
   dispatch_activation(x.dtype(), "linear", [&](auto tag) {
     using T = decltype(tag);
-    const ProfileScope profile("linear", product_flops(M, N, K), bytes_of(x, w, b, y));
-    kernels::linear(x.data<T>(), x.row_stride(), w.data<T>(), w.row_stride(),
-                    b.defined() ? b.data<Precise<T>>() : nullptr, y.data<T>(), N, M, N, K, policy);
+    multiply<T, T>(x, w, b, y, policy);
+  });
+  return y;
+}
+
+Tensor precise_linear_product(const Tensor& x, const Tensor& w, const Tensor& b,
+                              kernels::RowPolicy policy) {
+  Tensor y = Tensor::empty({x.dim(0), w.dim(0)}, precise(x.dtype()));
+  dispatch_activation(x.dtype(), "linear", [&](auto tag) {
+    using T = decltype(tag);
+    multiply<T, Precise<T>>(x, w, b, y, policy);
   });
   return y;
 }

@@ -39,6 +39,11 @@ void Parameter::set_int8(std::shared_ptr<const Int8Matrix> matrix) {
   state_->value = {};
 }
 
+void Parameter::set_bf16() {
+  make_twin();
+  state_->value = {};
+}
+
 void Parameter::make_twin() {
   RAPT_CHECK(value().dtype() == DType::f32,
              "Parameter: expected an f32 master for a bf16 twin, got {}",

@@ -1,5 +1,5 @@
 // A weight of a model: the f32 (or f64) master, and in bf16 training a narrow twin of the same
-// layout; or, in a model frozen for inference, the matrix that takes the master's place.
+// layout; or, in a model frozen for inference, the twin or the int8 matrix in the master's place.
 //
 // Copies are the same parameter: tying two layers is copying one's handle to the other.
 #pragma once
@@ -32,6 +32,11 @@ class Parameter {
   // The bf16 twin: undefined until make_twin(); the optimizer rewrites it with the master.
   const Tensor& twin() const { return state_->twin; }
   void make_twin();
+
+  // The bf16 twin in the value's place: the model is frozen for inference. Throws Error for a master
+  // that is not f32.
+  void set_bf16();
+  bool is_bf16() const { return !has_value() && twin().defined(); }
 
   // The matrix in int8, which takes the value's place: null unless the model is frozen. Throws
   // Error for another shape.

@@ -43,6 +43,7 @@ Tensor Pass::use(const Parameter& parameter, int64_t begin, int64_t count) const
 
 Tensor Pass::use_matrix(const Parameter& parameter) const {
   RAPT_ASSERT(parameter.defined());
+  if (parameter.is_bf16() && options_.gradients == nullptr) return parameter.twin();
   if (compute_type(parameter.value().dtype()) != DType::bf16) return use(parameter);
   RAPT_CHECK(parameter.twin().defined(),
              "{}: expected a parameter with a bf16 twin, got one without (make_twins)", path_);

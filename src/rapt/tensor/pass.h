@@ -76,7 +76,8 @@ class Pass {
   Tensor use(const Parameter& parameter, int64_t begin, int64_t count) const;
 
   // The same for a matrix of a product, in the compute type: in bf16 the parameter's twin, whose
-  // gradient is the parameter's. Throws Error where there is none.
+  // gradient is the parameter's. Throws Error where there is none. Of a frozen model in bf16 the
+  // twin, unless this pass has gradients: then it throws.
   Tensor use_matrix(const Parameter& parameter) const;
   Tensor use_matrix(const Parameter& parameter, int64_t begin, int64_t count) const;
 
