@@ -30,7 +30,7 @@ struct Buffer {
   }
 };
 
-enum class Kind { linear, independent, independent_many, dx, dw };
+enum class Kind { linear, independent, dx, dw };
 
 template <class T>
 void product(benchmark::State& state, Kind kind) {
@@ -45,11 +45,9 @@ void product(benchmark::State& state, Kind kind) {
   int64_t copy = 0;
   for (auto _ : state) {
     const T* weight = w.data + copy * N * K;
-    if (kind == Kind::linear || kind == Kind::independent || kind == Kind::independent_many) {
+    if (kind == Kind::linear || kind == Kind::independent) {
       linear(x.data, K, weight, K, nullptr, y.data, N, M, N, K,
-             kind == Kind::linear        ? RowPolicy::fast
-             : kind == Kind::independent ? RowPolicy::independent
-                                         : RowPolicy::independent_many);
+             kind == Kind::linear ? RowPolicy::fast : RowPolicy::independent);
     } else if (kind == Kind::dx) {
       linear_dx(y.data, N, weight, K, x.data, K, M, N, K, false);
     } else {
@@ -82,9 +80,6 @@ void shapes(benchmark::internal::Benchmark* bench) {
 
 void linear_f32(benchmark::State& state) { product<float>(state, Kind::linear); }
 void independent_f32(benchmark::State& state) { product<float>(state, Kind::independent); }
-void independent_many_f32(benchmark::State& state) {
-  product<float>(state, Kind::independent_many);
-}
 void dx_f32(benchmark::State& state) { product<float>(state, Kind::dx); }
 void dw_f32(benchmark::State& state) { product<float>(state, Kind::dw); }
 void linear_bf16(benchmark::State& state) { product<bf16>(state, Kind::linear); }
@@ -97,7 +92,6 @@ void dw_f64(benchmark::State& state) { product<double>(state, Kind::dw); }
 
 BENCHMARK(linear_f32)->Apply(shapes);
 BENCHMARK(independent_f32)->Apply(shapes);
-BENCHMARK(independent_many_f32)->Apply(shapes);
 BENCHMARK(dx_f32)->Apply(shapes);
 BENCHMARK(dw_f32)->Apply(shapes);
 BENCHMARK(linear_bf16)->Apply(shapes);

@@ -183,8 +183,7 @@ void expect_db(const Sizes& s, int64_t gap, bool accumulate) {
 
 TEST(Linear, AgreesWithTheReferenceInF32) {
   for (const Sizes& s : many_sizes()) {
-    for (const RowPolicy policy :
-         {RowPolicy::fast, RowPolicy::independent, RowPolicy::independent_many}) {
+    for (const RowPolicy policy : {RowPolicy::fast, RowPolicy::independent}) {
       expect_linear<float, float>(s, 0, true, policy);
       expect_linear<float, float>(s, 3, false, policy);
     }
@@ -202,10 +201,8 @@ TEST(Linear, AgreesWithTheReferenceInBf16) {
   for (const Sizes& s : many_sizes()) {
     expect_linear<bf16, bf16>(s, 3, true, RowPolicy::fast);
     expect_linear<bf16, float>(s, 0, false, RowPolicy::fast);
-    for (const RowPolicy policy : {RowPolicy::independent, RowPolicy::independent_many}) {
-      expect_linear<bf16, bf16>(s, 0, true, policy);
-      expect_linear<bf16, float>(s, 1, false, policy);
-    }
+    expect_linear<bf16, bf16>(s, 0, true, RowPolicy::independent);
+    expect_linear<bf16, float>(s, 1, false, RowPolicy::independent);
   }
 }
 
@@ -325,7 +322,7 @@ TEST(Linear, AnyNumberOfThreadsGivesTheSameBits) {
 
 // A row alone, or among others of any number, has the same bits when rows are to be independent.
 template <class X, class Y>
-void expect_independent_rows(int64_t N, int64_t K, RowPolicy policy) {
+void expect_independent_rows(int64_t N, int64_t K) {
   const int64_t rows = 300;
   auto x = Matrix<X>(rows, K).randomize(1);
   const auto w = Matrix<X>(N, K).randomize(2);
@@ -334,7 +331,7 @@ void expect_independent_rows(int64_t N, int64_t K, RowPolicy policy) {
   const auto product = [&](int64_t from, int64_t count) {
     Matrix<Y> y(count, N);
     linear(x.data() + from * x.ld, x.ld, w.data(), w.ld, bias.data(), y.data(), y.ld, count, N, K,
-           policy);
+           RowPolicy::independent);
     return y;
   };
   const Matrix<Y> whole = product(0, rows);
@@ -358,12 +355,10 @@ TEST(Linear, IndependentRowsDoNotDependOnTheOthers) {
   using Shape = std::pair<int64_t, int64_t>;
   for (const auto& [N, K] :
        {Shape{64, 64}, {33, 37}, {1, 300}, {300, 1}, {20, 1100}, {5, 700}, {260, 130}}) {
-    for (const RowPolicy policy : {RowPolicy::independent, RowPolicy::independent_many}) {
-      expect_independent_rows<float, float>(N, K, policy);
-      expect_independent_rows<double, double>(N, K, policy);
-      expect_independent_rows<bf16, bf16>(N, K, policy);
-      expect_independent_rows<bf16, float>(N, K, policy);
-    }
+    expect_independent_rows<float, float>(N, K);
+    expect_independent_rows<double, double>(N, K);
+    expect_independent_rows<bf16, bf16>(N, K);
+    expect_independent_rows<bf16, float>(N, K);
   }
 }
 

@@ -14,9 +14,6 @@
 namespace rapt::decode {
 namespace {
 
-// Hypotheses of a sentence that make the rows of a batch many.
-constexpr int64_t kManyFrom = 4;
-
 // What a hypothesis is compared by; `length` counts the end token. Wu et al. 2016, section 7, with
 // the divisor that they had before ((5 + length) / 6)^A.
 double normalised(double log_probability, int64_t length, double penalty) {
@@ -207,7 +204,6 @@ class Search {
   Search(const models::EncoderDecoder& model, std::span<const std::vector<int32_t>> sentences,
          const BeamOptions& options)
       : model_(model), beam_(options.beam), prefixes_(options.prefixes) {
-    if (beam_ >= kManyFrom) pass_ = pass_.with_many_rows();
     const LengthLimit limit{options.max_length, options.max_length_ratio, options.max_length_extra};
     const std::vector<int64_t> limits =
         token_limits(model, sentences, options.prefixes, limit, "beam search");

@@ -30,7 +30,7 @@ void linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const floa
             int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
   if (M == 0 || N == 0) return;
   if (K == 0) return fill_rows(bias, y, ldy, M, N);
-  if (policy == RowPolicy::independent_many && splits_products())
+  if (policy == RowPolicy::independent && splits_products())
     return split_linear(x, ldx, w, ldw, bias, y, ldy, M, N, K);
   int64_t few = M;
   if (policy == RowPolicy::fast) {

@@ -13,6 +13,12 @@
 
 namespace rapt::kernels {
 
+// How rows may be grouped.
+enum class RowPolicy {
+  fast,         // training: tails of few rows run on kernels of our own
+  independent,  // a frozen model: the bits of a row do not depend on how many rows there are
+};
+
 // y = x w^T + bias; bias may be null.
 void linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const float* bias, float* y,
             int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy);

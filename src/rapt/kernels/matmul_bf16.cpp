@@ -90,18 +90,18 @@ void linear_by_pieces(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, co
 
 // Whether linear_bf16() has a way for rows of this policy.
 bool takes_bf16(RowPolicy policy) {
-  return policy != RowPolicy::fast || onednn::multiplies_bf16();
+  return policy == RowPolicy::independent || onednn::multiplies_bf16();
 }
 
 template <class Out>
 void linear_bf16(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const float* bias, Out* y,
                  int64_t ldy, int64_t M, int64_t N, int64_t K, RowPolicy policy) {
-  if (policy != RowPolicy::fast && splits_products())
+  if (policy == RowPolicy::independent && splits_products())
     return tile_independent(x, ldx, w, ldw, bias, y, ldy, M, N, K);
-  if (policy == RowPolicy::independent || !onednn::multiplies_bf16())
+  if (policy == RowPolicy::independent)
     return linear_by_pieces(x, ldx, w, ldw, bias, y, ldy, M, N, K);
   const auto rows = linear_rows(x, ldx, w, ldw, bias, y, ldy, K);
-  if (policy == RowPolicy::fast && takes_tiles(M)) return tile_row_product(rows, M, N);
+  if (takes_tiles(M)) return tile_row_product(rows, M, N);
   multiply_rows(rows, M, N);
 }
 

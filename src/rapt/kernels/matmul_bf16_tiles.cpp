@@ -10,6 +10,7 @@
 #include "rapt/kernels/matmul_plan.h"
 #include "rapt/kernels/matmul_split.h"
 #include "rapt/kernels/x86/bf16_tiles.h"
+#include "rapt/kernels/x86/streamed_tiles.h"
 
 namespace rapt::kernels {
 namespace {
@@ -193,7 +194,7 @@ void multiply_independent(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw
   const int64_t outputs = std::min(round_up(ceil_div(N, kTasks), kPanel), kMostOutputs);
   for (int64_t m = 0; m < M; m += together) {
     const int64_t rows = std::min(together, M - m), padded = round_up(rows, kPanel);
-    const int64_t height = std::min(kMostTogether, kMostSums / padded);
+    const int64_t height = std::min(kMostTogether, kMostSums / padded / kPanel * kPanel);
     auto* const right = static_cast<std::byte*>(thread_scratch(kScratchInput, packed(padded, K)));
     parallel_for(padded / kPanel, [&](int64_t p) {
       const int64_t row = p * kPanel;

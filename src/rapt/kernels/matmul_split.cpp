@@ -11,6 +11,7 @@
 #include "rapt/kernels/matmul_plan.h"
 #include "rapt/kernels/matmul_tile.h"
 #include "rapt/kernels/x86/split_tiles.h"
+#include "rapt/kernels/x86/streamed_tiles.h"
 
 namespace rapt::kernels {
 namespace {
@@ -197,53 +198,45 @@ class TurnedRows {
 
 }  // namespace
 
-// Weights are the left operand, which needs no turning: each task packs its own, panel by panel,
-// each fetched while the one before it is multiplied.
+// Weights are the left operand, which needs no turning: each task streams its own through.
 void split_linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const float* bias,
                   float* y, int64_t ldy, int64_t M, int64_t N, int64_t K) {
-  constexpr int64_t kMostRows = 512, kTasks = 8, kMostOutputs = 512;
+  constexpr int64_t kMostRows = 512, kTasks = 8, kMostOutputs = 512, kMostSums = 1 << 14;
   const auto row_bytes = static_cast<int64_t>(x86::packed_bytes(kPanel, K, kExactParts)) / kPanel;
   const int64_t together = std::clamp(kTurnedMost / row_bytes / kPanel * kPanel, kPanel, kMostRows);
   const int64_t outputs = std::min(round_up(ceil_div(N, kTasks), kPanel), kMostOutputs);
-  const size_t panel_bytes = x86::packed_bytes(kPanel, K, kExactParts);
   for (int64_t m = 0; m < M; m += together) {
     const int64_t rows = std::min(together, M - m);
     const TurnedRows turned(x + m * ldx, ldx, rows, K);
+    const int64_t height = std::min(outputs, kMostSums / turned.padded() / kPanel * kPanel);
     float* const to = y + m * ldy;
     parallel_for(ceil_div(N, outputs), [&](int64_t task) {
-      void* const packed = thread_scratch(kScratchOutput, panel_bytes);
-      float* const c = float_scratch(kScratchPartial, kPanel, turned.padded());
+      void* const packed =
+          thread_scratch(kScratchOutput, x86::streamed_bytes(turned.padded(), K));
+      float* const c = float_scratch(kScratchPartial, height, turned.padded());
+      bool whole[kMostOutputs / kPanel];
       const int64_t end = std::min(N, (task + 1) * outputs);
-      const auto panel = [&](int64_t n) {
-        const int64_t count = std::clamp<int64_t>(end - n, 0, kPanel);
-        return x86::Unpacked{.from = w + (count == 0 ? 0 : n) * ldw,
-                             .ld = ldw,
-                             .stored = Stored::by_outer,
-                             .left = true,
-                             .outer = count,
-                             .inner = count == 0 ? 0 : K,
-                             .parts = kExactParts,
-                             .to = packed,
-                             .fetch_ahead = false};
-      };
-      for (int64_t n = task * outputs; n < end; n += kPanel) {
-        const int64_t count = std::min(kPanel, end - n);
-        const float* const some = bias == nullptr ? nullptr : bias + n;
-        if (!x86::pack(panel(n))) {
-          tile_linear(x + m * ldx, ldx, w + n * ldw, ldw, some, to + n, ldy, rows, count, K);
-          continue;
+      for (int64_t first = task * outputs; first < end; first += height) {
+        x86::multiply_streamed({.left = w + first * ldw,
+                                .ld = ldw,
+                                .rows = std::min(height, end - first),
+                                .inner = K,
+                                .right = turned.packed(),
+                                .cols = turned.padded(),
+                                .packed = packed,
+                                .c = c,
+                                .ldc = turned.padded(),
+                                .whole = whole});
+        for (int64_t n = first; n < std::min(first + height, end); n += kPanel) {
+          const int64_t count = std::min(kPanel, end - n);
+          const float* const some = bias == nullptr ? nullptr : bias + n;
+          if (whole[(n - first) / kPanel]) {
+            x86::turn(c + (n - first) * turned.padded(), turned.padded(), count, rows, some, to + n,
+                      ldy);
+          } else {
+            tile_linear(x + m * ldx, ldx, w + n * ldw, ldw, some, to + n, ldy, rows, count, K);
+          }
         }
-        x86::multiply_while_fetching({.left = packed,
-                                      .right = turned.packed(),
-                                      .rows = kPanel,
-                                      .cols = turned.padded(),
-                                      .inner = K,
-                                      .right_inner = K,
-                                      .c = c,
-                                      .ldc = turned.padded(),
-                                      .accumulate = false},
-                                     panel(n + kPanel));
-        x86::turn(c, turned.padded(), count, rows, some, to + n, ldy);
       }
     });
     for (const int64_t row : turned.left_out())

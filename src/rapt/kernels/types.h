@@ -58,12 +58,5 @@ struct Dropout {
 // Functions of single elements; elementwise.h has their formulas.
 enum class Activation { relu, gelu, gelu_tanh };
 
-// How the rows of a matrix product may be grouped.
-enum class RowPolicy {
-  fast,              // training: tails of few rows run on kernels of our own
-  independent,       // a frozen model: the bits of a row do not depend on how many rows there are
-  independent_many,  // the same where rows are usually many: slower for few
-};
-
 }  // namespace kernels
 }  // namespace rapt

@@ -54,7 +54,7 @@ Tensor Attention::product(const Tensor& x, Part part, const Pass& pass) const {
   if (stacked()) return linear(x, weights_[0], bias_, part.begin, part.count, pass);
   const size_t which = part.begin == 0 ? 0 : part.begin == qk_ ? 1 : 2;
   const Tensor bias = options_.bias ? pass.use(bias_, part.begin, part.count) : Tensor();
-  return linear(x, pass.use_matrix(weights_[which]), bias, pass.row_policy());
+  return linear(x, pass.use_matrix(weights_[which]), bias);
 }
 
 // Columns [begin, begin + H width) of x (N, ..) -> (N, H, width)
@@ -81,7 +81,7 @@ Attention::Projections Attention::project(const Tensor& query, const Tensor& key
 }
 
 KeyValues Attention::project(const Tensor& memory, const Rows& k, const Pass& pass) const {
-  const Tensor x = product(memory, {qk_, qk_ + v_}, pass.with_many_rows());  // (Nk, H Dk + H Dv)
+  const Tensor x = product(memory, {qk_, qk_ + v_}, pass);  // (Nk, H Dk + H Dv)
   return {heads(x, 0, options_.d_qk), heads(x, qk_, options_.d_v), k};
 }
 

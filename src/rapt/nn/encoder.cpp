@@ -44,7 +44,7 @@ Encoder::Encoder(const LayerOptions& options, int64_t num_layers, bool final_nor
 
 Tensor Encoder::forward(const Tensor& input, const Rows& rows, const ScoreTerms& terms,
                         const Pass& pass) const {
-  return stack_.forward(input, pass.with_many_rows(),
+  return stack_.forward(input, pass,
                         [&](const EncoderLayer& layer, const Tensor& x, size_t, const Pass& inner) {
                           return layer.forward(x, rows, terms, inner);
                         });

@@ -38,8 +38,7 @@ FeedForward::FeedForward(int64_t d_model, int64_t dim_feedforward, const Activat
 Tensor FeedForward::forward(const Tensor& x, const Rows& rows, const Pass& pass) const {
   const kernels::Dropout site = pass.scope("hidden").dropout(dropout_);
   if (activation_.kind() && linear1_.weight().int8() == nullptr)
-    return feed_forward(x, linear1_.use(pass), *activation_.kind(), rows, site, linear2_.use(pass),
-                        pass.row_policy());
+    return feed_forward(x, linear1_.use(pass), *activation_.kind(), rows, site, linear2_.use(pass));
   Tensor hidden = linear1_.forward(x, pass);  // (N, F)
   hidden = activation_(std::move(hidden));
   hidden = dropout(std::move(hidden), rows, site);

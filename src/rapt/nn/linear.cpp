@@ -20,7 +20,7 @@ Tensor linear(const Tensor& x, const Parameter& weight, const Parameter& bias, i
               int64_t count, const Pass& pass) {
   const Tensor b = bias.defined() ? pass.use(bias, begin, count) : Tensor();
   if (weight.int8() != nullptr) return int8_linear(x, *weight.int8(), begin, count, b);
-  return linear(x, pass.use_matrix(weight, begin, count), b, pass.row_policy());
+  return linear(x, pass.use_matrix(weight, begin, count), b);
 }
 
 Tensor Linear::forward(const Tensor& x, const Pass& pass) const {
@@ -33,8 +33,7 @@ Tensor Linear::forward(const Tensor& x, int64_t begin, int64_t count, const Pass
 
 Tensor Linear::forward_precise(const Tensor& x, const Pass& pass) const {
   if (!weight_.is_bf16()) return forward(x, pass);
-  return precise_linear(x, pass.use_matrix(weight_), bias_.defined() ? pass.use(bias_) : Tensor(),
-                        pass.row_policy());
+  return precise_linear(x, pass.use_matrix(weight_), bias_.defined() ? pass.use(bias_) : Tensor());
 }
 
 Affine Linear::use(const Pass& pass) const {

@@ -26,7 +26,7 @@ struct Hidden {
 
 // `before` may be undefined: then what f is given is not stored.
 void hidden_layer(const Hidden& hidden, const Tensor& x, const Affine& map, Tensor before,
-                  Tensor result, kernels::RowPolicy policy) {
+                  Tensor result, bool recorded) {
   const int64_t M = x.dim(0), N = map.w.dim(0), K = map.w.dim(1);
   dispatch_activation(x.dtype(), "feed_forward", [&](auto tag) {
     using T = decltype(tag);
@@ -35,7 +35,8 @@ void hidden_layer(const Hidden& hidden, const Tensor& x, const Affine& map, Tens
     kernels::linear_activated(
         hidden.how(), x.data<T>(), x.row_stride(), map.w.data<T>(), map.w.row_stride(),
         map.b.defined() ? map.b.data<Precise<T>>() : nullptr,
-        before.defined() ? before.data<T>() : nullptr, result.data<T>(), M, N, K, policy);
+        before.defined() ? before.data<T>() : nullptr, result.data<T>(), M, N, K,
+        recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
   });
 }
 
@@ -56,21 +57,19 @@ Tensor hidden_gradient(const Hidden& hidden, const Tensor& dy, const Tensor& w, 
 }  // namespace
 
 Tensor feed_forward(const Tensor& x, const Affine& first, kernels::Activation f, const Rows& rows,
-                    const kernels::Dropout& site, const Affine& second,
-                    kernels::RowPolicy otherwise) {
+                    const kernels::Dropout& site, const Affine& second) {
   check_linear("feed_forward", x, first.w, first.b);
   RAPT_CHECK(site.probability == 0 || rows.tokens() == x.dim(0),
              "feed_forward: expected {} rows, got shape {}", rows.tokens(), x.shape().text());
   const Hidden hidden{f, site, rows};
   const bool recorded = x.recorded() || first.w.recorded() || first.b.recorded() ||
                         second.w.recorded() || second.b.recorded();
-  const kernels::RowPolicy policy = recorded ? kernels::RowPolicy::fast : otherwise;
   const Shape shape = {x.dim(0), first.w.dim(0)};
   const Tensor result = Tensor::empty(shape, x.dtype());
   check_linear("feed_forward", result, second.w, second.b);
   const Tensor before = recorded && !hidden.keeps_result() ? empty_like(result) : Tensor();
-  hidden_layer(hidden, x, first, before, result, policy);
-  const Tensor y = linear_product(result, second.w, second.b, policy);
+  hidden_layer(hidden, x, first, before, result, recorded);
+  const Tensor y = linear_product(result, second.w, second.b, recorded);
   const Tensor kept = before.defined() ? before : result;
   return record(y, {x, first.w, first.b, second.w, second.b},
                 [hidden, x, w1 = first.w, w2 = second.w, kept](const Tensor& dy, Sink& d) {

@@ -1,7 +1,6 @@
 // The position-wise feed-forward network, Vaswani et al. 2017, section 3.3, as one op.
 #pragma once
 
-#include "rapt/kernels/types.h"
 #include "rapt/tensor/rows.h"
 #include "rapt/tensor/tape.h"
 
@@ -16,10 +15,8 @@ struct Affine {
 // -> (N, out); the rows of x are those of `rows`. The hidden layer is kept once for the backward:
 // before f, which is computed again, or for relu after it, where its slope shows. In f32 and f64
 // results and gradients are those of the ops one after the other, bit for bit; bf16 rounds once
-// where those round twice. `otherwise`: of the products where no gradient is wanted, as linear()
-// takes it. Throws Error where widths or types differ.
+// where those round twice. Throws Error where widths or types differ.
 Tensor feed_forward(const Tensor& x, const Affine& first, kernels::Activation f, const Rows& rows,
-                    const kernels::Dropout& site, const Affine& second,
-                    kernels::RowPolicy otherwise = kernels::RowPolicy::independent);
+                    const kernels::Dropout& site, const Affine& second);
 
 }  // namespace rapt

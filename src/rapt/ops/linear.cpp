@@ -6,10 +6,10 @@
 
 namespace rapt {
 
-Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b, kernels::RowPolicy otherwise) {
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b) {
   check_linear("linear", x, w, b);
   const bool recorded = x.recorded() || w.recorded() || b.recorded();
-  const Tensor y = linear_product(x, w, b, recorded ? kernels::RowPolicy::fast : otherwise);
+  const Tensor y = linear_product(x, w, b, recorded);
   return record(y, {x, w, b}, [x, w](const Tensor& dy, Sink& d) {
     if (d.wants(0)) {
       auto [dx, first] = d.add(0);
@@ -19,12 +19,11 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& b, kernels::RowPol
   });
 }
 
-Tensor precise_linear(const Tensor& x, const Tensor& w, const Tensor& b,
-                      kernels::RowPolicy policy) {
+Tensor precise_linear(const Tensor& x, const Tensor& w, const Tensor& b) {
   check_linear("linear", x, w, b);
   RAPT_CHECK(!x.recorded() && !w.recorded() && !b.recorded(),
              "linear: expected a run without gradients for sums of f32");
-  return precise_linear_product(x, w, b, policy);
+  return precise_linear_product(x, w, b);
 }
 
 }  // namespace rapt

@@ -15,31 +15,30 @@ namespace {
 
 template <class T, class Y>
 void multiply(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
-              kernels::RowPolicy policy) {
+              bool recorded) {
   const int64_t M = x.dim(0), N = w.dim(0), K = w.dim(1);
   const ProfileScope profile("linear", product_flops(M, N, K), bytes_of(x, w, b, y));
   kernels::linear(x.data<T>(), x.row_stride(), w.data<T>(), w.row_stride(),
-                  b.defined() ? b.data<Precise<T>>() : nullptr, y.data<Y>(), N, M, N, K, policy);
+                  b.defined() ? b.data<Precise<T>>() : nullptr, y.data<Y>(), N, M, N, K,
+                  recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
 }
 
 }  // namespace
 
-Tensor linear_product(const Tensor& x, const Tensor& w, const Tensor& b,
-                      kernels::RowPolicy policy) {
+Tensor linear_product(const Tensor& x, const Tensor& w, const Tensor& b, bool recorded) {
   Tensor y = Tensor::empty({x.dim(0), w.dim(0)}, x.dtype());
   dispatch_activation(x.dtype(), "linear", [&](auto tag) {
     using T = decltype(tag);
-    multiply<T, T>(x, w, b, y, policy);
+    multiply<T, T>(x, w, b, y, recorded);
   });
   return y;
 }
 
-Tensor precise_linear_product(const Tensor& x, const Tensor& w, const Tensor& b,
-                              kernels::RowPolicy policy) {
+Tensor precise_linear_product(const Tensor& x, const Tensor& w, const Tensor& b) {
   Tensor y = Tensor::empty({x.dim(0), w.dim(0)}, precise(x.dtype()));
   dispatch_activation(x.dtype(), "linear", [&](auto tag) {
     using T = decltype(tag);
-    multiply<T, Precise<T>>(x, w, b, y, policy);
+    multiply<T, Precise<T>>(x, w, b, y, false);
   });
   return y;
 }

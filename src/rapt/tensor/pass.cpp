@@ -26,12 +26,6 @@ Pass Pass::without_recomputing() const {
   return other;
 }
 
-Pass Pass::with_many_rows() const {
-  Pass other = *this;
-  other.row_policy_ = kernels::RowPolicy::independent_many;
-  return other;
-}
-
 Tensor Pass::use(const Parameter& parameter) const {
   RAPT_ASSERT(parameter.defined());
   return options_.gradients == nullptr ? parameter.value() : options_.gradients->use(parameter);

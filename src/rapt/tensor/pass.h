@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "rapt/kernels/types.h"
 #include "rapt/tensor/gradients.h"
 #include "rapt/tensor/rows.h"
 
@@ -66,10 +65,6 @@ class Pass {
   bool recomputes(const Tensor& input) const;
   Pass without_recomputing() const;  // the same pass, as such a layer runs
 
-  // The same pass, where products of a frozen model may take it that rows are many.
-  Pass with_many_rows() const;
-  kernels::RowPolicy row_policy() const { return row_policy_; }  // where nothing is recorded
-
   // A weight for an op: a leaf if this pass has gradients. The second form is rows [begin, begin +
   // count).
   Tensor use(const Parameter& parameter) const;
@@ -99,7 +94,6 @@ class Pass {
  private:
   PassOptions options_;
   std::string path_;
-  kernels::RowPolicy row_policy_ = kernels::RowPolicy::independent;
 };
 
 }  // namespace rapt

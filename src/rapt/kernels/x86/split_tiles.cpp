@@ -8,25 +8,6 @@
 namespace rapt::kernels::x86 {
 namespace {
 
-// Asks for what stands `distance` numbers on, as far as there is anything.
-[[gnu::always_inline]] inline void prefetch(const float* from, int64_t distance) {
-  const auto at =
-      reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(distance) * sizeof(float);
-  _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
-}
-
-// The words of 32 numbers that lie side by side; those `ahead` are wanted later.
-template <int Parts>
-[[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline Words<Parts> words_along(
-    const float* from, int64_t ahead, int64_t count, __m512& bad) {
-  prefetch(from, ahead);
-  prefetch(from + kTile, ahead);
-  const auto mask = static_cast<uint32_t>((uint64_t{1} << count) - 1);
-  return words_of<Parts>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
-                         _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + kTile),
-                         bad);
-}
-
 // The words of 16 numbers and of those 16 stored rows below; `rows` are there.
 template <int Parts>
 [[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline Words<Parts> words_across(
@@ -47,8 +28,8 @@ void zero_tiles(char* to) {
 // The tiles of 16 of the outer size and 32 of the inner one, kPartBytes apart.
 template <int Parts>
 [[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline void pack_some(
-    const float* from, int64_t ld, int64_t ahead, Stored stored, int64_t outer, int64_t inner,
-    bool transpose, __m512& bad, char* to) {
+    const float* from, int64_t ld, Stored stored, int64_t outer, int64_t inner, bool transpose,
+    __m512& bad, char* to) {
   const auto mask = static_cast<__mmask16>((1u << outer) - 1);
   __m512i words[Parts][kTile];
   for (int64_t i = 0; i < kTile; ++i) {
@@ -56,7 +37,7 @@ template <int Parts>
     if (stored == Stored::by_inner) {
       w = words_across<Parts>(from + i * ld, ld, inner - i, mask, bad);
     } else {
-      w = words_along<Parts>(i < outer ? from + i * ld : from, ahead, i < outer ? inner : 0, bad);
+      w = words_along<Parts>(i < outer ? from + i * ld : from, ld, i < outer ? inner : 0, bad);
     }
     if (transpose) {
       for (int p = 0; p < Parts; ++p) words[p][i] = w.part[p];
@@ -71,50 +52,42 @@ template <int Parts>
 // The same, faster where the tiles are whole.
 template <int Parts>
 [[gnu::target("avx512f,avx512bw,avx512bf16")]] void pack_tiles(const float* from, int64_t ld,
-                                                               int64_t ahead, Stored stored,
-                                                               int64_t outer, int64_t inner,
-                                                               bool transpose, __m512& bad,
-                                                               char* to) {
+                                                               Stored stored, int64_t outer,
+                                                               int64_t inner, bool transpose,
+                                                               __m512& bad, char* to) {
   if (outer == kTile && inner == kPanel) {
-    pack_some<Parts>(from, ld, ahead, stored, kTile, kPanel, transpose, bad, to);
+    pack_some<Parts>(from, ld, stored, kTile, kPanel, transpose, bad, to);
   } else {
-    pack_some<Parts>(from, ld, ahead, stored, outer, inner, transpose, bad, to);
+    pack_some<Parts>(from, ld, stored, outer, inner, transpose, bad, to);
   }
 }
 
 // Goes through the source in its own order: 32 stored rows at a time, from left to right.
 template <int Parts>
-[[gnu::target("avx512f,avx512bw,avx512bf16")]] bool pack_parts(const Unpacked& o) {
-  const bool along = o.stored == Stored::by_outer, transpose = along != o.left;
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] bool pack(const float* from, int64_t ld,
+                                                         Stored stored, int64_t outer,
+                                                         int64_t inner, bool transpose, char* to) {
   __m512 bad = _mm512_setzero_ps();
-  const int64_t panels = blocks_of(o.outer), blocks = blocks_of(o.inner);
-  const int64_t ahead = o.fetch_ahead ? kPanel * o.ld : 0;
+  const int64_t panels = blocks_of(outer), blocks = blocks_of(inner);
+  const bool along = stored == Stored::by_outer;
   for (int64_t down = 0; down < (along ? panels : blocks); ++down) {
     for (int64_t across = 0; across < (along ? blocks : panels); ++across) {
       const int64_t panel = along ? down : across, block = along ? across : down;
-      const float* const source = o.from + (down * o.ld + across) * kPanel;
-      char* const tiles = static_cast<char*>(o.to) + (panel * blocks + block) * kBlockBytes<Parts>;
+      const float* const source = from + (down * ld + across) * kPanel;
+      char* const tiles = to + (panel * blocks + block) * kBlockBytes<Parts>;
       for (int64_t half = 0; half < 2; ++half) {
-        const int64_t left = o.outer - panel * kPanel - half * kTile;
+        const int64_t left = outer - panel * kPanel - half * kTile;
         if (left <= 0 && half == 1) {
           zero_tiles<Parts>(tiles + kTileBytes);
           continue;
         }
-        pack_tiles<Parts>(source + half * kTile * (along ? o.ld : 1), o.ld, ahead, o.stored,
-                          std::min(left, kTile), std::min(kPanel, o.inner - block * kPanel),
+        pack_tiles<Parts>(source + half * kTile * (along ? ld : 1), ld, stored,
+                          std::min(left, kTile), std::min(kPanel, inner - block * kPanel),
                           transpose, bad, tiles + half * kTileBytes);
       }
     }
   }
   return _mm512_cmp_ps_mask(_mm512_sub_ps(bad, bad), _mm512_setzero_ps(), _CMP_NEQ_UQ) == 0;
-}
-
-// Fetches `count` lines at p, which are wanted after the products of a step or two: in a burst they
-// would stall for want of buffers.
-template <int count>
-[[gnu::always_inline]] inline void fetch_lines(const char* p) {
-#pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) _mm_prefetch(p + 64 * i, _MM_HINT_T0);
 }
 
 // Fetches rows [first, last) of a block of c, which will be written.
@@ -195,7 +168,7 @@ class PackPiece {
     }
     const bool there = line_ < outer;
     const float* const from = there ? s_.from + (first + line_) * s_.ld + block_ * kPanel : s_.from;
-    return words_along<kExactParts>(from, kPanel * s_.ld, there ? inner : 0, bad_);
+    return words_along<kExactParts>(from, s_.ld, there ? inner : 0, bad_);
   }
 
   [[gnu::always_inline]] inline void advance() {
@@ -241,34 +214,9 @@ class PackPieces {
   const int64_t of_first_;
 };
 
-// The lines of an operand that is not packed yet, in the order in which they are stored.
-class FetchPiece {
- public:
-  explicit FetchPiece(const Unpacked& operand)
-      : from_(operand.from),
-        ld_(operand.ld),
-        rows_(operand.stored == Stored::by_outer ? operand.outer : operand.inner),
-        cols_(operand.stored == Stored::by_outer ? operand.inner : operand.outer) {}
-
-  int64_t count() const { return rows_ * ((cols_ + kTile - 1) / kTile); }
-  [[gnu::always_inline]] inline void run(int64_t) {
-    prefetch(from_, col_);
-    col_ += kTile;
-    if (col_ < cols_) return;
-    col_ = 0;
-    from_ += ld_;
-  }
-
- private:
-  const float* from_;
-  const int64_t ld_, rows_, cols_;
-  int64_t col_ = 0;
-};
-
-// What the next call needs packed or fetched, and what the products need fetched.
-template <class Piece>
+// The next operands packed, and what the products need fetched.
 struct PackingAndFetching {
-  Paced<Piece> packing;
+  Paced<PackPieces> packing;
   Fetching fetching;
 
   void begin(const float* block) { fetching.begin(block); }
@@ -278,64 +226,28 @@ struct PackingAndFetching {
   }
 };
 
-// Multiplies, and does all of `piece` meanwhile.
-template <class Piece>
-[[RAPT_AMX_TARGET]] PackingAndFetching<Piece> multiply_beside(const PackedProduct& product,
-                                                              const Piece& piece) {
-  const std::span<const PackedProduct> one(&product, 1);
-  const int64_t blocks = blocks_of(product.inner);
-  PackingAndFetching<Piece> beside{Paced(steps_of<kExactParts>(one), piece),
-                                   {.ldc = product.ldc, .rows = (kPanel + blocks - 1) / blocks}};
-  multiply_all<kExactParts>(one, beside);
-  beside.packing.finish();
-  return beside;
-}
-
 }  // namespace
 
 size_t packed_bytes(int64_t outer, int64_t inner, int parts) {
   return static_cast<size_t>(blocks_of(outer) * blocks_of(inner) * parts * kPartBytes);
 }
 
-bool pack(const Unpacked& operand) {
-  if (operand.parts == 1) return pack_parts<1>(operand), true;
-  return pack_parts<kExactParts>(operand);
+bool pack(const Unpacked& o) {
+  const bool transpose = (o.stored == Stored::by_outer) != o.left;
+  char* const to = static_cast<char*>(o.to);
+  if (o.parts == 1) return pack<1>(o.from, o.ld, o.stored, o.outer, o.inner, transpose, to), true;
+  return pack<kExactParts>(o.from, o.ld, o.stored, o.outer, o.inner, transpose, to);
 }
 
 [[RAPT_AMX_TARGET]] bool multiply_while_packing(const PackedProduct& product,
                                                 std::span<const Unpacked> next) {
-  return multiply_beside(product, PackPieces(next)).packing.piece().whole();
-}
-
-void multiply_while_fetching(const PackedProduct& product, const Unpacked& next) {
-  multiply_beside(product, FetchPiece(next));
-}
-
-[[gnu::target("avx512f,avx512bw")]] void turn(const float* c, int64_t ldc, int64_t outputs,
-                                              int64_t rows, const float* bias, float* y,
-                                              int64_t ldy) {
-  for (int64_t n = 0; n < outputs; n += kTile) {
-    const int64_t across = std::min(kTile, outputs - n);
-    for (int64_t m = 0; m < rows; m += kTile) {
-      const int64_t down = std::min(kTile, rows - m);
-      const auto mask = static_cast<__mmask16>((1u << down) - 1);
-      __m512i words[kTile] = {};
-      for (int64_t i = 0; i < across; ++i) {
-        const __m512 sums = _mm512_maskz_loadu_ps(mask, c + (n + i) * ldc + m);
-        words[i] = _mm512_castps_si512(
-            bias == nullptr ? sums : _mm512_add_ps(sums, _mm512_set1_ps(bias[n + i])));
-      }
-      float* const to = y + m * ldy + n;
-      if (across == kTile && down == kTile) {
-        store_transposed(words, reinterpret_cast<char*>(to),
-                         ldy * static_cast<int64_t>(sizeof(float)));
-        continue;
-      }
-      alignas(64) float own[kTile * kTile];
-      store_transposed(words, reinterpret_cast<char*>(own));
-      for (int64_t r = 0; r < down; ++r) std::copy_n(own + r * kTile, across, to + r * ldy);
-    }
-  }
+  const std::span<const PackedProduct> one(&product, 1);
+  const int64_t blocks = blocks_of(product.inner);
+  PackingAndFetching beside{Paced(steps_of<kExactParts>(one), PackPieces(next)),
+                            {.ldc = product.ldc, .rows = (kPanel + blocks - 1) / blocks}};
+  multiply_all<kExactParts>(one, beside);
+  beside.packing.finish();
+  return beside.packing.piece().whole();
 }
 
 }  // namespace rapt::kernels::x86

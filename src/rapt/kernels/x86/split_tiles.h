@@ -45,7 +45,6 @@ struct Unpacked {
   int64_t outer, inner;
   int parts;
   void* to;
-  bool fetch_ahead = true;  // what is stored a panel on, while this is packed
 };
 
 // False if a number is to have three parts and is infinite, NaN, or within a bf16 rounding of
@@ -68,12 +67,5 @@ struct PackedProduct {
 // A product of operands of kExactParts, while at most two others are packed, which the next call
 // needs. False if one of these has a number without parts.
 bool multiply_while_packing(const PackedProduct& product, std::span<const Unpacked> next);
-
-// A product of operands of kExactParts, while what the next call packs is fetched.
-void multiply_while_fetching(const PackedProduct& product, const Unpacked& next);
-
-// y (rows, outputs) = c^T + bias: c (outputs, rows), bias (outputs) or null.
-void turn(const float* c, int64_t ldc, int64_t outputs, int64_t rows, const float* bias, float* y,
-          int64_t ldy);
 
 }  // namespace rapt::kernels::x86

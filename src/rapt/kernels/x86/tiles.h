@@ -87,6 +87,33 @@ template <int Parts>
   for (int p = 0; p < Parts; ++p) _mm512_store_si512(to + p * kPartBytes, words.part[p]);
 }
 
+// Asks for what stands `distance` numbers on, as far as there is anything.
+[[gnu::always_inline]] inline void prefetch(const float* from, int64_t distance) {
+  const auto at =
+      reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(distance) * sizeof(float);
+  _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
+}
+
+// The words of 32 numbers that lie side by side.
+template <int Parts>
+[[gnu::target("avx512f,avx512bw,avx512bf16"), gnu::always_inline]] inline Words<Parts> words_along(
+    const float* from, int64_t ld, int64_t count, __m512& bad) {
+  prefetch(from, kPanel * ld);
+  prefetch(from + kTile, kPanel * ld);
+  const auto mask = static_cast<uint32_t>((uint64_t{1} << count) - 1);
+  return words_of<Parts>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
+                         _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + kTile),
+                         bad);
+}
+
+// Fetches `count` lines at p, which are wanted after the products of a step or two: in a burst they
+// would stall for want of buffers.
+template <int count>
+[[gnu::always_inline]] inline void fetch_lines(const char* p) {
+#pragma GCC unroll 8
+  for (int i = 0; i < count; ++i) _mm_prefetch(p + 64 * i, _MM_HINT_T0);
+}
+
 // Eight tiles of 16 rows of 64 bytes.
 struct alignas(64) TileConfiguration {
   uint8_t palette = 1, start_row = 0;
