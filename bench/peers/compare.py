@@ -3,7 +3,7 @@
 
     bench/peers/compare.py train  --peer DIR/bin/python [--dtype f32|bf16] [--rounds N] [--steps N] CASE...
     bench/peers/compare.py sdpa   --peer DIR/bin/python [--dtype f32|bf16] [--lengths T,T,...]
-    bench/peers/compare.py decode --peer DIR/bin/python [--dtype f32|bf16|int8] [--beam N] [--batch N]
+    bench/peers/compare.py decode --peer DIR/bin/python [--dtype f32|int8] [--beam N] [--batch N]
 
 DIR is what setup.sh made. The two programs take turns, so that a busy machine meets both, and the peer has its best
 settings: memory that is kept (jemalloc), huge pages, fused optimizers. `faster` is the median over the rounds of the
@@ -149,7 +149,7 @@ def compare_decoding(options, programs, report):
         ours += programs.rapt(
             "translate", "--dtype", options.dtype, "--beam", settings[0], "--batch", settings[1]
         )[-1:]
-        dtype = {"f32": "float32", "bf16": "bfloat16"}.get(options.dtype, options.dtype)
+        dtype = {"f32": "float32"}.get(options.dtype, options.dtype)
         theirs += programs.peer("ctranslate2_decode.py", dtype, *settings)[-1:]
     speeds = [[line["tokens_per_s"] for line in side] for side in (ours, theirs)]
     case = f"translate beam {options.beam} batch {options.batch}"

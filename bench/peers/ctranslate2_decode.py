@@ -1,6 +1,6 @@
 """`rapt bench translate` in CTranslate2; prints one JSON line.
 
-    python ctranslate2_decode.py [float32|bfloat16|int8] [BEAM] [BATCH]
+    python ctranslate2_decode.py [float32|int8] [BEAM] [BATCH]
 
 The base encoder-decoder with random weights; 96 sources of 8 to 40 tokens, 28 tokens decoded of each. The model is written by a
 process of its own, so that peak memory is that of decoding.
