@@ -338,9 +338,10 @@ void add_translate(CLI::App& app, Globals& globals, Action& action) {
   add_limits(*verb, options->translate.greedy);
   add_results(*verb, *options);
   add_input(*verb, *options);
-  verb->add_option("--dtype", options->dtype,
-                   "What is computed in: f32, bf16, or int8, quantised as the model is read (default: "
-                   "what the folder holds)")
+  verb->add_option(
+          "--dtype", options->dtype,
+          "What is computed in: f32, bf16, or int8, quantised as the model is read (default: "
+          "what the folder holds)")
       ->type_name("TYPE")
       ->check(one_of({"f32", "bf16", "int8"}));
   verb->footer(

@@ -51,8 +51,7 @@ Numbers forward(const Numbers& a, const Numbers& b) {
 Numbers forward_independent(const Numbers& a, const Numbers& b) {
   const Numbers w = transposed(b, kK, kN);
   Numbers y(at(kM, 0, kN));
-  linear(a.data(), kK, w.data(), kK, nullptr, y.data(), kN, kM, kN, kK,
-         RowPolicy::independent);
+  linear(a.data(), kK, w.data(), kK, nullptr, y.data(), kN, kM, kN, kK, RowPolicy::independent);
   return y;
 }
 Numbers backward_x(const Numbers& a, const Numbers& b) {  // N and K have changed places

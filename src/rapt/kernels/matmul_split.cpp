@@ -211,8 +211,7 @@ void split_linear(const float* x, int64_t ldx, const float* w, int64_t ldw, cons
     const int64_t height = std::min(outputs, kMostSums / turned.padded() / kPanel * kPanel);
     float* const to = y + m * ldy;
     parallel_for(ceil_div(N, outputs), [&](int64_t task) {
-      void* const packed =
-          thread_scratch(kScratchOutput, x86::streamed_bytes(turned.padded(), K));
+      void* const packed = thread_scratch(kScratchOutput, x86::streamed_bytes(turned.padded(), K));
       float* const c = float_scratch(kScratchPartial, height, turned.padded());
       bool whole[kMostOutputs / kPanel];
       const int64_t end = std::min(N, (task + 1) * outputs);

@@ -116,8 +116,8 @@ class EncoderDecoder : public nn::Module {
   const Tensor& positions() const { return positions_; }  // (max_len, C), a buffer
   void set_positions(const Tensor& positions);            // throws Error for another shape or type
 
-  // Freezes the model for inference in bf16: its matrices are rounded, and activations are bf16 from
-  // the embeddings to the logits, which are f32. Throws Error for a model in f64.
+  // Freezes the model for inference in bf16: its matrices are rounded, and activations are bf16
+  // from the embeddings to the logits, which are f32. Throws Error for a model in f64.
   void make_bf16();
   // Freezes the model for inference in int8: every matrix that has none yet gets its int8 form, in
   // place of the f32 values. Throws Error for a model in f64, or in bf16.

@@ -14,8 +14,7 @@ double product_flops(int64_t M, int64_t N, int64_t K) {
 namespace {
 
 template <class T, class Y>
-void multiply(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
-              bool recorded) {
+void multiply(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, bool recorded) {
   const int64_t M = x.dim(0), N = w.dim(0), K = w.dim(1);
   const ProfileScope profile("linear", product_flops(M, N, K), bytes_of(x, w, b, y));
   kernels::linear(x.data<T>(), x.row_stride(), w.data<T>(), w.row_stride(),

@@ -32,10 +32,10 @@ struct Parts {
   Tensor x, w, b;
   Tensor dx, dw, db;  // undefined where not wanted
 
-  // Losses of rows [begin, end), and their part of the gradients.
+  // Losses of rows [begin, end), and their part of the gradients; `logits` has ld elements a row.
   template <class T>
   void add_chunk(const int32_t* targets, double smoothing, int64_t begin, int64_t end,
-                 Precise<T>* losses, T* logits) {
+                 Precise<T>* losses, T* logits, int64_t ld) {
     const int64_t M = end - begin, C = x.dim(1), V = w.dim(0);
     const double flops = product_flops(M, V, C);
     const double weight_bytes = bytes_of(w),
@@ -47,28 +47,28 @@ struct Parts {
       const ProfileScope profile("projection", flops,
                                  weight_bytes + bytes * static_cast<double>(V + C));
       kernels::linear(rows, x.row_stride(), weight, w.row_stride(),
-                      b.defined() ? std::as_const(b).data<Precise<T>>() : nullptr, logits, V, M, V,
+                      b.defined() ? std::as_const(b).data<Precise<T>>() : nullptr, logits, ld, M, V,
                       C, recorded ? kernels::RowPolicy::fast : kernels::RowPolicy::independent);
     }
     {
       const ProfileScope profile("cross_entropy", 0,
                                  bytes * static_cast<double>(recorded ? 2 * V : V));
-      kernels::cross_entropy(logits, V, targets + begin, -1, smoothing, losses + begin,
-                             recorded ? logits : nullptr, V, M, V);
+      kernels::cross_entropy(logits, ld, targets + begin, -1, smoothing, losses + begin,
+                             recorded ? logits : nullptr, ld, M, V);
     }
     if (dx.defined()) {
       const ProfileScope profile("projection dx", flops,
                                  weight_bytes + bytes * static_cast<double>(V + C));
-      kernels::linear_dx(logits, V, weight, w.row_stride(), dx.data<T>() + begin * C, C, M, V, C,
+      kernels::linear_dx(logits, ld, weight, w.row_stride(), dx.data<T>() + begin * C, C, M, V, C,
                          false);
     }
     if (dw.defined()) {
       const ProfileScope profile("projection dw", flops,
                                  bytes_of(dw) + bytes * static_cast<double>(V + C));
-      kernels::linear_dw(logits, V, rows, x.row_stride(), dw.data<Precise<T>>(), C, M, V, C,
+      kernels::linear_dw(logits, ld, rows, x.row_stride(), dw.data<Precise<T>>(), C, M, V, C,
                          begin > 0);
     }
-    if (db.defined()) kernels::linear_db(logits, V, db.data<Precise<T>>(), M, V, begin > 0);
+    if (db.defined()) kernels::linear_db(logits, ld, db.data<Precise<T>>(), M, V, begin > 0);
   }
 };
 
@@ -113,11 +113,13 @@ Loss projection_loss(const Tensor& all_x, const Tensor& w, const Tensor& b, cons
                   kLogitBytes / (static_cast<int64_t>(sizeof(T)) * std::max<int64_t>(V, 1)), 64);
     const int64_t chunks = std::max<int64_t>((N + most - 1) / most, 1);
     Tensor losses = Tensor::empty({N}, sum.dtype());
-    Tensor logits = Tensor::empty({(N + chunks - 1) / chunks, V}, x.dtype());
+    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // where rows begin
+    const int64_t ld = (V + kLine - 1) / kLine * kLine;
+    Tensor logits = Tensor::empty({(N + chunks - 1) / chunks, ld}, x.dtype());
     for (int64_t i = 0; i < chunks; ++i)
       parts.add_chunk(std::as_const(counted).data<int32_t>(), options.label_smoothing,
                       N * i / chunks, N * (i + 1) / chunks, losses.data<Precise<T>>(),
-                      logits.data<T>());
+                      logits.data<T>(), ld);
     using Sum = Precise<T>;
     *sum.data<Sum>() = static_cast<Sum>(kernels::sum(losses.data<Sum>(), N));
   });

@@ -33,8 +33,8 @@ class Parameter {
   const Tensor& twin() const { return state_->twin; }
   void make_twin();
 
-  // The bf16 twin in the value's place: the model is frozen for inference. Throws Error for a master
-  // that is not f32.
+  // The bf16 twin in the value's place: the model is frozen for inference. Throws Error for a
+  // master that is not f32.
   void set_bf16();
   bool is_bf16() const { return !has_value() && twin().defined(); }
 

@@ -1,5 +1,5 @@
-// A product of f32 matrices on the bf16 tiles of AMX (split_tiles.h) whose left operand, a weight, is
-// read once and taken apart on the way, as a single-threaded call.
+// A product of f32 matrices on the bf16 tiles of AMX (split_tiles.h) whose left operand, a weight,
+// is read once and taken apart on the way, as a single-threaded call.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct StreamedProduct {
 };
 size_t streamed_bytes(int64_t cols, int64_t inner);
 
-// Each block of the left operand is taken apart while the one before it is multiplied with the first
-// panel of columns. A sum has the same bits in whatever column it stands.
+// Each block of the left operand is taken apart while the one before it is multiplied with the
+// first panel of columns. A sum has the same bits in whatever column it stands.
 void multiply_streamed(const StreamedProduct& product);
 
 // y (rows, outputs) = c^T + bias: c (outputs, rows), bias (outputs) or null.
