@@ -172,6 +172,18 @@ TEST(Optimizer, AParameterWithoutGradientIsSkippedAndKeepsItsOwnCount) {
   }
 }
 
+TEST(Optimizer, SaysWhatItsFirstStepWillTake) {
+  const Parameter first(filled({4, 3}, 1, DType::f32)), second(filled({5}, 1, DType::f32));
+  const auto adam = make_adamw({named("first", first), named("second", second)}, {});
+  const auto plain = make_sgd({named("first", first), named("second", second)}, {});
+  EXPECT_EQ(adam->bytes_to_come(), 2 * 4 * (12 + 5));
+  EXPECT_EQ(plain->bytes_to_come(), 0);
+  Gradients gradients;
+  send(gradients, first, random_tensor({4, 3}, 7).to(DType::f32));
+  adam->step(gradients, 1, 0.1);
+  EXPECT_EQ(adam->bytes_to_come(), 2 * 4 * 5);
+}
+
 TEST(Optimizer, RowsOfAStackedParameterAreParametersOfTheirOwn) {
   const Parameter stacked(filled({6, 2}, 1));
   const auto optimizer =

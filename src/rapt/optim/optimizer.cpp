@@ -128,6 +128,16 @@ std::vector<Optimizer::Active> Optimizer::find_active(Gradients& gradients) {
   return active;
 }
 
+int64_t Optimizer::bytes_to_come() const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor value = parameters_[i].value();
+    const auto missing = static_cast<int64_t>(kept_.size() - states_[i].kept.size());
+    bytes += missing * value.numel() * size_of(value.dtype());
+  }
+  return bytes;
+}
+
 // The norm of the scaled gradients; names the first parameter that spoils it.
 double Optimizer::measure(const std::vector<Active>& active, const std::vector<Job>& jobs,
                           double scale, StepResult& result) const {

@@ -54,6 +54,9 @@ class Optimizer {
   // is negative or not a number.
   StepResult step(Gradients& gradients, double scale, double rate);
 
+  // Bytes that step() may yet take for what the rule keeps: all of it before the first step.
+  int64_t bytes_to_come() const;
+
   // How many steps were applied.
   int64_t steps() const { return steps_; }
   // The parameters in order, each piece of memory once.

@@ -30,8 +30,9 @@ Pairs largest_batch(const data::PairCorpus& corpus, const data::BatchPlan& plan)
   return largest;
 }
 
+// Whether there is memory for a batch, and for so many bytes beside it.
 bool fits(const models::EncoderDecoder& model, const data::PairCorpus& corpus, Pairs pairs,
-          const FitOptions& options) {
+          const FitOptions& options, int64_t bytes) {
   Gradients gradients;
   const Pass pass({.training = true,
                    .seed = options.seed,
@@ -39,6 +40,7 @@ bool fits(const models::EncoderDecoder& model, const data::PairCorpus& corpus, P
                    .compute_type = options.compute_type,
                    .recompute = options.recompute});
   try {
+    const auto beside = allocate_block(static_cast<size_t>(bytes));
     const Seq2SeqBatch batch =
         to_tensors(data::make_batch(corpus, pairs, model.config().start_id, model.config().end_id));
     const Loss loss = seq2seq_loss(model, batch, options.label_smoothing, pass);
@@ -53,12 +55,19 @@ bool fits(const models::EncoderDecoder& model, const data::PairCorpus& corpus, P
 }  // namespace
 
 void check_memory(const models::EncoderDecoder& model, const data::PairCorpus& corpus,
-                  const FitOptions& options) {
+                  const FitOptions& options, int64_t bytes_to_come) {
+  // Batches of other lengths want blocks of other sizes, and which thread needs how much scratch
+  // differs from run to run. What is proposed has to pass the same test, so it leaves more.
+  const int64_t spare = memory_limit() / 16;
   const data::BatchPlan plan(corpus, options.batches, 0);
   const Pairs largest = largest_batch(corpus, plan);
-  if (largest.empty() || fits(model, corpus, largest, options)) return;
+  if (largest.empty() || fits(model, corpus, largest, options, bytes_to_come + spare))
+    return release_unused_memory();
+  const auto proposed = [&](size_t count) {
+    return fits(model, corpus, largest.first(count), options, bytes_to_come + 2 * spare);
+  };
   size_t count = largest.size() / 2;
-  while (count > 0 && !fits(model, corpus, largest.first(count), options)) count /= 2;
+  while (count > 0 && !proposed(count)) count /= 2;
   const double limit = static_cast<double>(memory_limit()) / (1 << 20);
   const int64_t asked = tokens_of_all(corpus, largest);
   const char* const less = options.recompute ? "" : ", and less is needed with --recompute";

@@ -6,9 +6,10 @@
 namespace rapt::train {
 
 // Goes forward and back through the largest batch of the first epoch, and keeps nothing of it.
-// Throws Error (memory) where that passes the limit of set_memory_limit(), which says how many
-// tokens a batch may have. The optimizer's state and bf16 twins are there already.
+// Throws Error (memory) where that and `bytes_to_come`, which the optimizer will take, come within
+// a sixteenth of the limit of set_memory_limit(); it says how many tokens a batch may have. bf16
+// twins are there already.
 void check_memory(const models::EncoderDecoder& model, const data::PairCorpus& corpus,
-                  const FitOptions& options);
+                  const FitOptions& options, int64_t bytes_to_come);
 
 }  // namespace rapt::train

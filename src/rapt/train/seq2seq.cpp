@@ -157,7 +157,7 @@ double fit(models::EncoderDecoder& model, const data::PairCorpus& corpus,
              options.accumulate);
   RAPT_CHECK(options.rate != nullptr, "fit: expected a learning rate, got none");
   if (options.compute_type == DType::bf16) nn::make_twins(model);
-  if (memory_limit() > 0) check_memory(model, corpus, options);
+  if (memory_limit() > 0) check_memory(model, corpus, options, optimizer.bytes_to_come());
   return Fit(model, corpus, optimizer, options, place).run(report);
 }
 
