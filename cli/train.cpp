@@ -186,12 +186,15 @@ void summarize(const train::RunResult& result, int64_t from, const Options& opti
   }
   std::string how = result.ended ? "" : "stopped early; ";
   if (result.early) how = fmt::format("no better model for {} validations; ", options.run.patience);
-  say(globals, fmt::format("{}wrote {}", how, options.out),
+  say(globals, fmt::format("{}wrote {} after {} steps", how, options.out, result.steps),
       {{"folder", options.out},
        {"steps", result.steps},
        {"best_step", result.best.step},
        {"stopped_early", !result.ended}});
-  if (!result.ended) say(globals, "go on with: rapt train --resume " + options.out);
+  say(globals, result.ended ? fmt::format("translate with: rapt translate {0} --beam 5 < FILE; "
+                                          "its curves: rapt plot {0}",
+                                          options.out)
+                            : "go on with: rapt train --resume " + options.out);
 }
 
 // Without text or a folder there is nothing to do.

@@ -47,7 +47,7 @@ class Lines(TestCase):
         self.assertEqual({"pairs": 2, "empty_pairs": 1, "too_long_pairs": 0, "source_vocabulary": 7,
                           "target_vocabulary": 7}.items() - lines[0].items(), set())
         self.assertGreater(lines[1]["parameters"], 1000)
-        self.assertEqual((lines[-1]["folder"], lines[-1]["stopped_early"]), (str(self.folder / "model"), False))
+        self.assertEqual((lines[-2]["folder"], lines[-2]["stopped_early"]), (str(self.folder / "model"), False))
 
     def test_results_are_untouched_and_refused_lines_are_warnings(self):
         model = self.model()

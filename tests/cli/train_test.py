@@ -32,6 +32,15 @@ class Train(TestCase):
         self.assertNotIn("\x1b", result.err)
         self.assertNotIn("epoch", self.train("--progress", "none").err)
 
+    def test_the_end_says_what_was_done_and_what_to_do_next(self):
+        result = self.train("--steps", "3", "--log-every", "1")
+        folder = self.folder / "model"
+        self.assertTrue(result.err.endswith(
+            f"wrote {folder} after 3 steps\n"
+            f"translate with: rapt translate {folder} --beam 5 < FILE; its curves: rapt plot {folder}\n"), result)
+        self.assertEqual(rapt("translate", folder, "--beam", "5", stdin="a b\n").code, 0)
+        self.assertEqual(rapt("plot", folder).code, 0)
+
     def test_the_corpus_is_described(self):
         self.assertIn("5 pairs (0 with an empty side and 0 too long left out), vocabularies of 7 and 7 entries",
                       self.train().err)
