@@ -105,7 +105,9 @@ std::ostream& operator<<(std::ostream& out, const Sizes& s) {
 // of few rows, of copied tails, of chunks and of slices.
 std::vector<Sizes> many_sizes() {
   std::vector<Sizes> all = {{1, 1, 1},      {14, 300, 1100}, {14, 1100, 300}, {100, 520, 70},
-                            {1100, 40, 30}, {70, 40, 4200},  {70, 4200, 40},  {300, 50, 600}};
+                            {1100, 40, 30}, {70, 40, 4200},  {70, 4200, 40},  {300, 50, 600},
+                            {70, 40, 1024}, {70, 1024, 40},  {70, 40, 2048},  {1200, 150, 90},
+                            {70, 9000, 40}, {70, 40, 9000}};
   for (int64_t M = 0; M <= 34; ++M) all.push_back({M, 19, 21});
   for (const int64_t M : {63, 64, 65, 70, 80, 255, 256, 257, 320, 330, 530})
     all.push_back({M, 33, 37});

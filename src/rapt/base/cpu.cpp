@@ -93,8 +93,9 @@ Isa active_isa() {
 }
 
 void restrict_isa(Isa isa) {
-  RAPT_CHECK(isa <= detected_isa(), "isa: this CPU ({}) has at most {}, not {}", cpu_name(),
-             isa_name(detected_isa()), isa_name(isa));
+  if (isa > detected_isa())
+    fail(ErrorKind::usage, "isa: this CPU ({}) has at most {}, not {}", cpu_name(),
+         isa_name(detected_isa()), isa_name(isa));
   RAPT_CHECK(!settled.load() && !hwy::GetChosenTarget().IsInitialized(),
              "isa: it is too late for {}: kernels have run already (choose it first of all)",
              isa_name(isa));

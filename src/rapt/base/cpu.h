@@ -23,7 +23,7 @@ Isa detected_isa();
 Isa active_isa();
 
 // Restricts every kernel of this process to `isa`. Acts once, and before the first kernel runs;
-// throws Error if the CPU lacks it or it is too late.
+// throws Error if the CPU lacks it (kind usage) or it is too late.
 void restrict_isa(Isa isa);
 
 std::vector<Isa> available_isas();  // from scalar up to detected_isa()

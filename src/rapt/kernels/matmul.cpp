@@ -1,10 +1,11 @@
 // The f32 products: bf16 tiles where the CPU has them, else oneDNN, on chunks of rows or output
-// tiles; our own tiles for few rows.
+// tiles; our own tiles for few rows, and on AVX-512 panels for some hundred.
 #include "rapt/kernels/matmul.h"
 
 #include <algorithm>
 
 #include "rapt/kernels/matmul_own.h"
+#include "rapt/kernels/matmul_panels.h"
 #include "rapt/kernels/matmul_plan.h"
 #include "rapt/kernels/matmul_rows.h"
 #include "rapt/kernels/matmul_split.h"
@@ -36,6 +37,7 @@ void linear(const float* x, int64_t ldx, const float* w, int64_t ldw, const floa
   if (policy == RowPolicy::fast) {
     const auto rows = linear_rows(x, ldx, w, ldw, bias, y, ldy, K);
     if (M > kFewRows && splits_products()) return split_row_product(rows, M, N);
+    if (takes_f32_panels(M)) return panel_row_product(rows, M, N);
     few = multiply_chunks(rows, M, N);
   }
   const int64_t m = M - few;
@@ -48,6 +50,7 @@ void linear_dx(const float* dy, int64_t lddy, const float* w, int64_t ldw, float
   if (N == 0) return accumulate ? void() : fill_rows<float>(nullptr, dx, lddx, M, K);
   const auto rows = dx_rows(dy, lddy, w, ldw, dx, lddx, N, accumulate);
   if (M > kFewRows && splits_products()) return split_row_product(rows, M, K);
+  if (takes_f32_panels(M)) return panel_row_product(rows, M, K);
   const int64_t few = multiply_chunks(rows, M, K);
   const int64_t m = M - few;
   if (few > 0) own_dx(dy + m * lddy, lddy, w, ldw, dx + m * lddx, lddx, few, N, K, accumulate);

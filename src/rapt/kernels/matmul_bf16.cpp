@@ -1,5 +1,6 @@
 // The bf16 products: on tiles where the CPU has them and rows are not few or are to be independent,
-// else oneDNN's where it multiplies bf16, else the f32 ones on converted copies.
+// on panels where it has AVX-512's for bf16 and rows are not few, else oneDNN's where it multiplies
+// bf16, else the f32 ones on converted copies.
 #include <algorithm>
 #include <memory>
 
@@ -8,6 +9,7 @@
 #include "rapt/base/thread_pool.h"
 #include "rapt/kernels/matmul.h"
 #include "rapt/kernels/matmul_bf16_tiles.h"
+#include "rapt/kernels/matmul_panels.h"
 #include "rapt/kernels/matmul_plan.h"
 #include "rapt/kernels/matmul_rows.h"
 #include "rapt/kernels/matmul_split.h"
@@ -102,6 +104,7 @@ void linear_bf16(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const f
     return linear_by_pieces(x, ldx, w, ldw, bias, y, ldy, M, N, K);
   const auto rows = linear_rows(x, ldx, w, ldw, bias, y, ldy, K);
   if (takes_tiles(M)) return tile_row_product(rows, M, N);
+  if (takes_bf16_panels(M)) return panel_row_product(rows, M, N);
   multiply_rows(rows, M, N);
 }
 
@@ -149,7 +152,9 @@ void linear_dx(const bf16* dy, int64_t lddy, const bf16* w, int64_t ldw, bf16* d
   if (M == 0 || K == 0) return;
   if (N != 0 && onednn::multiplies_bf16()) {
     const auto rows = dx_rows(dy, lddy, w, ldw, dx, lddx, N, accumulate);
-    return takes_tiles(M) ? tile_row_product(rows, M, K) : multiply_rows(rows, M, K);
+    if (takes_tiles(M)) return tile_row_product(rows, M, K);
+    if (takes_bf16_panels(M)) return panel_row_product(rows, M, K);
+    return multiply_rows(rows, M, K);
   }
   const Wide wide_dy(dy, lddy, M, N), wide_w(w, ldw, N, K);
   const Wide result = accumulate ? Wide(dx, lddx, M, K) : Wide(M, K);
@@ -162,6 +167,7 @@ void linear_dw(const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx, float* 
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (N == 0 || K == 0) return;
   if (takes_tiles(M)) return tile_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
+  if (takes_bf16_panels(M)) return panel_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
   if (M != 0 && onednn::multiplies_bf16()) {
     return for_weight_tasks(M, N, K, dw, lddw, accumulate,
                             [&](const WeightTask& task) { sum_tokens(task, dy, lddy, x, ldx); });

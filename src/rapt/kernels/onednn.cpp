@@ -1,5 +1,7 @@
 #include "rapt/kernels/onednn.h"
 
+#include <signal.h>
+
 #include <memory>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -35,6 +37,25 @@ class TeamOfOne {
 
  private:
   int before_;
+};
+
+// Holds signals back from the calling thread for as long as this lives: oneDNN 2.6.3's f32 products
+// on AVX2 and AVX-512 keep an address of the heap in the stack pointer for a while
+// (github.com/uxlfoundation/oneDNN/issues/4845), and a signal handler that runs then writes its
+// frame over whatever lies there.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_;
 };
 
 struct Hash {
@@ -173,6 +194,7 @@ void multiply(const Product& product, const void* a, const void* b, const float*
       point(p.scratchpad, thread_scratch(kScratchOnednn, p.scratch_bytes));
       args[count++] = {DNNL_ARG_SCRATCHPAD, p.scratchpad.get()};
     }
+    const SignalsHeld held;
     dnnl::error::wrap_c_api(
         dnnl_primitive_execute(p.compiled->primitive.get(), stream.get(), count, args),
         "execution failed");
