@@ -1,10 +1,10 @@
 // rapt convert: a model folder in another type or layout.
-#include <fmt/format.h>
-
+#include "rapt/decode/convert.h"
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/program.h"
-#include "rapt/decode/convert.h"
+#include "rapt/base/check.h"
+#include "rapt/train/run.h"
 
 namespace rapt::cli {
 namespace {
@@ -34,8 +34,14 @@ void add_convert(CLI::App& app, Globals& globals, Action& action) {
   verb->footer("Example:\n  rapt convert model model-int8 --int8");
   verb->callback([options, &globals, &action] {
     action = [options, &globals] {
+      if (train::holds_run(options->to)) {
+        fail(ErrorKind::usage,
+             "{}: a run's checkpoints or its metrics are there, and would be lost; name another "
+             "folder",
+             options->to);
+      }
       decode::convert(options->from, options->to, options->convert);
-      say(globals, fmt::format("{} is written", options->to));
+      say(globals, "wrote " + options->to);
       return 0;
     };
   });

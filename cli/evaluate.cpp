@@ -53,22 +53,24 @@ void check_length(const Lines& lines, const std::string& name, const Lines& hypo
        name, lines.size(), hypotheses.size());
 }
 
+// The files first: what is wrong with them is said before anybody writes to stdin.
 Texts read_texts(const Options& options) {
   const text::LineOptions how = line_options(options.invalid_utf8);
   Texts texts;
+  const auto read = [&](const std::string& path) {
+    text::LineReader reader(std::filesystem::path(path), how);
+    return read_all(reader);
+  };
+  for (const std::string& path : options.references) texts.references.push_back(read(path));
+  if (!options.against.empty()) texts.baseline = read(options.against);
   text::LineReader input(std::cin, "stdin", how);
   texts.hypotheses = read_all(input);
   check_stdin(input);
   if (texts.hypotheses.empty())
     fail(ErrorKind::data, "stdin: expected translations, a sentence a line, got an empty input");
-  const auto read = [&](const std::string& path) {
-    text::LineReader reader(std::filesystem::path(path), how);
-    Lines lines = read_all(reader);
-    check_length(lines, path, texts.hypotheses);
-    return lines;
-  };
-  for (const std::string& path : options.references) texts.references.push_back(read(path));
-  if (!options.against.empty()) texts.baseline = read(options.against);
+  for (size_t i = 0; i < options.references.size(); ++i)
+    check_length(texts.references[i], options.references[i], texts.hypotheses);
+  if (!options.against.empty()) check_length(texts.baseline, options.against, texts.hypotheses);
   return texts;
 }
 

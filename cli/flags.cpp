@@ -216,8 +216,11 @@ std::string describe(const CLI::App& app, const std::vector<std::string>& argume
   const CLI::App& verb = chosen(app);
   std::string who = path_of(verb);
   if (!who.empty()) who.replace(who.size() - 1, 1, ": ");
-  // A misspelt flag often leaves another one missing: the misspelling is what helps.
+  // A misspelt flag often leaves another one missing: the misspelling is what helps. So does that
+  // of a verb, whose flags are unknown then, too.
   const std::vector<std::string> extras = app.remaining(true);
+  if (&verb == &app && !extras.empty() && !extras.front().starts_with("-"))
+    return who + unknown(verb, extras.front());
   const auto flag = std::find_if(extras.begin(), extras.end(),
                                  [](const std::string& text) { return text.starts_with("-"); });
   if (flag != extras.end()) return who + unknown(verb, *flag);

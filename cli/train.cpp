@@ -1,5 +1,6 @@
 // rapt train: a translator from two aligned text files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -176,25 +177,56 @@ train::RunResult go(Job& job, const Options& options, const Globals& globals) {
                     options.recipe, options.run, job.state, events);
 }
 
+// A limit that ended the run, by its flag.
+const char* flag_of(train::End end) {
+  switch (end) {
+    case train::End::epochs:
+      return "--epochs";
+    case train::End::steps:
+      return "--steps";
+    case train::End::minutes:
+      return "--minutes";
+    case train::End::patience:
+      return "--patience";
+    case train::End::stop:
+      break;
+  }
+  return "";
+}
+
+// Which of the run's models is the one that was written.
+std::string chosen_model(const train::RunResult& result) {
+  const std::vector<int64_t>& steps = result.model_steps;
+  if (steps.size() > 1)
+    return fmt::format("the mean of the checkpoints of steps {}", fmt::join(steps, ", "));
+  const bool best = result.best.step == steps.front();
+  return fmt::format("the {} model, of step {}", best ? "best" : "last", steps.front());
+}
+
 // `from`: the step that the run went on from.
 void summarize(const train::RunResult& result, int64_t from, const Options& options,
                const Globals& globals) {
-  if (result.ended && result.steps == from) {
-    say(globals, fmt::format("the run had ended at step {}; raise {} to go on", result.steps,
-                             result.early ? "--patience" : "--epochs or --steps"));
+  const bool stopped = !result.ended();
+  if (!stopped && result.steps == from) {
+    say(globals, fmt::format("the run had ended at step {} by {}; raise that to go on",
+                             result.steps, flag_of(result.end)));
     return;
   }
-  std::string how = result.ended ? "" : "stopped early; ";
-  if (result.early) how = fmt::format("no better model for {} validations; ", options.run.patience);
-  say(globals, fmt::format("{}wrote {} after {} steps", how, options.out, result.steps),
+  std::string how = stopped ? "stopped early; " : "";
+  if (result.end == train::End::patience)
+    how = fmt::format("no better model for {} validations; ", options.run.patience);
+  say(globals,
+      fmt::format("{}wrote {} after {} steps: {}", how, options.out, result.steps,
+                  chosen_model(result)),
       {{"folder", options.out},
        {"steps", result.steps},
        {"best_step", result.best.step},
-       {"stopped_early", !result.ended}});
-  say(globals, result.ended ? fmt::format("translate with: rapt translate {0} --beam 5 < FILE; "
-                                          "its curves: rapt plot {0}",
-                                          options.out)
-                            : "go on with: rapt train --resume " + options.out);
+       {"model_steps", result.model_steps},
+       {"stopped_early", stopped}});
+  say(globals, stopped ? "go on with: rapt train --resume " + options.out
+                       : fmt::format("translate with: rapt translate {0} --beam 5 < FILE; "
+                                     "its curves: rapt plot {0}",
+                                     options.out));
 }
 
 // Without text or a folder there is nothing to do.
@@ -264,7 +296,7 @@ int train(const Options& given, CLI::App& verb, const Globals& globals) {
     say(globals, fmt::format("going on from step {}", begun->state.place.step),
         {{"step", begun->state.place.step}});
   decode::check_model_folder(options.out);
-  if (!begun && !options.restart) train::expect_no_open_run(options.out);
+  if (!begun && !options.restart) train::expect_no_run(options.out);
   Job job = prepare(options, begun, globals);
   job.state.arguments = plan.arguments;
   const int64_t parameters = nn::count_parameters(*job.translator.model);
@@ -275,7 +307,7 @@ int train(const Options& given, CLI::App& verb, const Globals& globals) {
   options.recipe.fit.stop = [&] { return interrupt.signal() != 0; };
   const train::RunResult result = go(job, options, globals);
   summarize(result, begun ? begun->state.place.step : -1, options, globals);
-  return result.ended ? 0 : 128 + interrupt.signal();
+  return result.ended() ? 0 : 128 + interrupt.signal();
 }
 
 }  // namespace

@@ -212,7 +212,7 @@ void add_call_flags(CLI::App& verb, Options& options) {
                   "is what it would have been without the stop")
       ->type_name("[DIR]")
       ->expected(0, 1);
-  verb.add_flag("--restart", options.restart, "Begin anew where a run has stopped in --out");
+  verb.add_flag("--restart", options.restart, "Begin anew where --out holds a run, which is lost");
 }
 
 }  // namespace

@@ -125,11 +125,21 @@ void print_translation(const decode::Translation& translation, const Options& op
   }
 }
 
+// Said before anything is translated.
+void check_folder(const std::filesystem::path& picture) {
+  const std::filesystem::path folder = picture.parent_path();
+  std::error_code ignored;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    fail(ErrorKind::failure, "--attention: cannot write {}: there is no folder {}",
+         picture.string(), folder.string());
+}
+
 void check(const Options& options) {
   const std::string ending = std::filesystem::path(options.attention).extension();
   if (!options.attention.empty() && ending != ".png" && ending != ".svg")
     fail(ErrorKind::usage, "--attention: expected a file that ends in .png or .svg, got {}",
          options.attention);
+  check_folder(options.attention);
   if (options.beam.n_best > options.beam.beam)
     fail(ErrorKind::usage, "--n-best: expected at most {} (the beam), got {}; raise --beam",
          options.beam.beam, options.beam.n_best);
@@ -196,13 +206,15 @@ int translate(const Options& options, const Globals& globals) {
   std::optional<AlignmentFile> alignments;
   if (how.alignments) alignments.emplace(options.alignments);
   Pictures pictures(translator, options.attention);
-  int64_t refused = 0, cut = 0;
+  int64_t refused = 0, cut = 0, unknown = 0, tokens = 0;
   decode::translate_lines(translator, reader, how, [&](const decode::Translation& translation) {
     if (!translation.refused.empty()) {
       log(globals, Level::warning, translation.refused, {{"line", translation.line}});
       ++refused;
     }
     if (!translation.decoded.ended) ++cut;
+    unknown += translation.unknown;
+    tokens += static_cast<int64_t>(translation.source.size());
     print_translation(translation, options);
     flush_results();
     if (alignments) alignments->add(translation);
@@ -212,6 +224,12 @@ int translate(const Options& options, const Globals& globals) {
   if (reader.replaced() > 0)
     say(globals, fmt::format("{} invalid UTF-8 sequences became U+FFFD", reader.replaced()),
         {{"replaced", reader.replaced()}});
+  if (unknown > 0)
+    say(globals,
+        fmt::format("{} of {} {} are unknown to the model; is the text cut into words and cased as "
+                    "what it learned from?",
+                    unknown, tokens, translator.source.unit()),
+        {{"unknown", unknown}, {"tokens", tokens}});
   if (cut > 0) note(globals, fmt::format("{} translations stopped at their length limit", cut));
   if (refused > 0)
     say(globals,

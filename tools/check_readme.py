@@ -4,12 +4,13 @@
     tools/check_readme.py [PAGE]
 
 Runs every line of the fenced `sh` blocks that use `build/rapt`, in the project's folder, with their
-redirections; what they write under /tmp/rapt stays there. Other blocks (./run, cmake) are for the
+redirections; what an earlier call wrote under /tmp/rapt is removed first. Other blocks (./run, cmake) are for the
 reader's machine, and `./run check` is itself one of them. Exit 1 at the first command that fails.
 """
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -28,6 +29,7 @@ def commands(page):
 def main(arguments):
     page = pathlib.Path(arguments[0]) if arguments else TOP / "README.md"
     found = list(commands(page))
+    shutil.rmtree("/tmp/rapt", ignore_errors=True)
     for command in found:
         print(f"$ {command}", flush=True)
         done = subprocess.run(["bash", "-c", command], cwd=TOP, stdin=subprocess.DEVNULL)

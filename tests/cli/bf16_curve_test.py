@@ -21,7 +21,7 @@ class Curve(TestCase):
         for language in ("en", "de"):
             with gzip.open(MULTI30K / f"train.{language}.gz", "rt", encoding="utf-8", newline="\n") as file:
                 text[language] = self.file(language, "".join(itertools.islice(file, 1500)))
-        result = rapt("train", "--source", text["en"], "--target", text["de"], "--out", self.folder / "model",
+        result = rapt("train", "--source", text["en"], "--target", text["de"], "--out", self.folder / "model", "--restart",
                       "--dtype", dtype, "--log-format", "json", *SHAPE, timeout=900)
         self.assertEqual(result.code, 0, result)
         reports = [json.loads(line) for line in result.err.splitlines()]

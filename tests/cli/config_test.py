@@ -154,7 +154,7 @@ class Train(Configured):
         seeded = self.file("seed.yaml", "seed: 5\n")
         weights = []
         for how in ([self.config, seeded], [self.config, "--seed", "5"], [self.config]):
-            self.assertEqual(rapt("train", *how, "--out", self.folder / "m").code, 0)
+            self.assertEqual(rapt("train", *how, "--restart", "--out", self.folder / "m").code, 0)
             weights.append((self.folder / "m/model.safetensors").read_bytes())
         self.assertEqual(weights[0], weights[1])
         self.assertNotEqual(weights[0], weights[2])

@@ -31,6 +31,14 @@ class Convert(TestCase):
         for isa in ("scalar", "avx2"):
             self.assertEqual(len(self.translations(self.other, "--isa", isa).splitlines()), 4)
 
+    def test_a_run_is_not_replaced(self):
+        self.model(out="run")
+        before = snapshot(self.folder / "run")
+        self.assert_fails(rapt("convert", self.trained, self.folder / "run", "--int8"), 2, "run", "another folder")
+        self.assertEqual(snapshot(self.folder / "run"), before)
+        for _ in range(2):  # a model alone is
+            self.assertEqual(rapt("convert", self.trained, self.other, "--int8").code, 0)
+
     def test_bf16_is_of_the_weights_as_they_stand(self):
         texts = self.translations(self.trained, "--dtype", "bf16")
         self.assertEqual(len(texts.splitlines()), 4)

@@ -1,9 +1,10 @@
 """rapt evaluate: scores on stdout, by sacreBLEU's rules."""
 
 import json
+import subprocess
 import unittest
 
-from program import TestCase, rapt
+from program import CLEAN, PROGRAM, TestCase, rapt
 
 HYPOTHESES = "The cat sat on the mat.\nIt was raining all the day, so we stayed at home.\nHe said: \"I do not know\"!\n"
 REFERENCE = "The cat is sitting on the mat.\nIt rained all day, so we stayed at home.\nHe said, \"I don't know!\"\n"
@@ -69,6 +70,12 @@ class Evaluate(TestCase):
         self.assert_fails(self.evaluate(hypotheses=""), 5, "stdin", "empty")
         self.assert_fails(self.evaluate(hypotheses=b"\xff\nb\nc\n"), 5, "stdin:1", "UTF-8")
         self.assert_fails(rapt("evaluate", "--reference", self.folder / "none", stdin="a\n"), 5, "none")
+
+    def test_references_are_read_before_anybody_writes(self):
+        with subprocess.Popen([PROGRAM, "evaluate", "--reference", self.folder / "none"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=CLEAN) as running:
+            self.assertIn(b"none: cannot read it", running.stderr.read())  # while stdin is open
+            self.assertEqual(running.wait(timeout=60), 5)
 
     def test_wrong_usage_is_named(self):
         self.assert_fails(rapt("evaluate", stdin="a\n"), 2, "--reference")

@@ -47,7 +47,7 @@ class Help(unittest.TestCase):
 
 class WrongUsage(TestCase):
     def test_a_misspelt_name_is_told_the_nearest(self):
-        for arguments, nearest in ((["trian"], "train"), (["train", "--sorce", "a"], "--source"),
+        for arguments, nearest in ((["trian"], "train"), (["trian", "--source", "a"], "train"), (["train", "--sorce", "a"], "--source"),
                                    (["demo", "--ofical"], "--official"), (["demo", "--thread", "2"], "--threads"),
                                    (["translate", "m", "--scroes"], "--scores"),
                                    (["--quite", "demo"], "--quiet"), (["train", "--epoch=3"], "--epochs")):
@@ -240,7 +240,7 @@ class Streams(TestCase):
     def test_no_file_of_ours_takes_the_place_of_a_closed_stream(self):
         model = self.model()
         args = ["train", "--source", self.folder / "source.txt", "--target", self.folder / "target.txt", "--layers", "1"]
-        done = self.closed("<&- >&- 2>&-", *args, "--d-model", "8", "--nhead", "2", "--epochs", "2", "--out", model)
+        done = self.closed("<&- >&- 2>&-", *args, "--d-model", "8", "--nhead", "2", "--epochs", "2", "--restart", "--out", model)
         self.assertEqual(done.returncode, 0)
         self.assertEqual(rapt("inspect", model).code, 0)
         self.assertNotIn(b"epoch", b"".join(snapshot(model).values()))

@@ -68,7 +68,7 @@ class TestCase(unittest.TestCase):
     def train(self, *flags, source=SOURCE_TEXT, target=TARGET_TEXT, out="model", **how):
         """Trains a tiny model; flags that are given win."""
         return rapt("train", "--source", self.file("source.txt", source), "--target", self.file("target.txt", target),
-                    "--out", self.folder / out, *TINY, *flags, **how)
+                    "--out", self.folder / out, "--restart", *TINY, *flags, **how)
 
     def model(self, *flags, **how):
         result = self.train(*flags, **how)

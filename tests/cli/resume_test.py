@@ -80,7 +80,31 @@ class Resume(TestCase):
         self.assert_fails(rapt(*self.arguments("run")), 2, "--resume", "--restart")
         self.assertEqual(rapt(*self.arguments("run", "--restart")).code, 0)
         self.assertEqual(snapshot(self.folder / "run"), self.whole())
-        self.assertEqual(rapt(*self.arguments("run")).code, 0)  # a finished one is only a model
+
+    def test_a_run_that_has_ended_is_not_lost_unasked(self):
+        whole = self.whole()
+        self.assert_fails(rapt(*self.arguments("whole")), 2, "ended there", "--out", "--resume", "--restart")
+        self.assertEqual(snapshot(self.folder / "whole"), whole)
+        self.assertEqual(rapt(*self.arguments("whole", "--restart")).code, 0)
+        self.assertEqual(snapshot(self.folder / "whole"), whole)
+
+    def test_the_end_says_which_model_was_written(self):
+        result = rapt(*self.arguments("run"))
+        last = self.metrics("run")[-1]["step"]
+        self.assertIn(f"after {last} steps: the last model, of step {last}\n", result.err)
+        valid = ("--valid-source", self.folder / "source.txt", "--valid-target", self.folder / "target.txt")
+        result = rapt(*self.arguments("best", *valid, "--valid-every", "20", "--steps", "40"))
+        self.assertRegex(result.err, r"after 40 steps: the best model, of step (20|40)\n")
+        result = rapt(*self.arguments("mean", "--save-every", "10", "--average", "3", "--steps", "40"))
+        self.assertIn("after 40 steps: the mean of the checkpoints of steps 40, 30, 20\n", result.err)
+
+    def test_resume_names_the_limit_that_ended_the_run(self):
+        for flag, value in (("--steps", "7"), ("--epochs", "2"), ("--minutes", "0.00001")):
+            out = flag[2:]
+            rapt(*self.arguments(out, flag, value))
+            result = rapt("train", "--resume", self.folder / out)
+            self.assertEqual(result.code, 0, result)
+            self.assertIn(f"by {flag}; raise that to go on", result.err)
 
     def test_resume_begins_where_nothing_was_saved_and_says_so_at_the_end(self):
         result = rapt(*self.arguments("run", "--resume"))

@@ -11,7 +11,7 @@ TARGET = "".join(f"the {a} {b}\n" for a in ("big", "small", "old") for b in ("do
 
 class Subwords(TestCase):
     def train_with(self, *flags, out="model"):
-        return rapt("train", *flags, "--out", self.folder / out, *TINY, "--max-len", "40")
+        return rapt("train", *flags, "--out", self.folder / out, "--restart", *TINY, "--max-len", "40")
 
     def files(self):
         return "--source", self.file("source", SOURCE), "--target", self.file("target", TARGET)

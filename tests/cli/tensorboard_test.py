@@ -73,10 +73,10 @@ class TensorBoard(TestCase):
         config = self.file("c.yaml", "tensorboard: false\n")
         for how, env in ((["--no-tensorboard"], {}), ([config], {}), (["--set", "tensorboard=false"], {}),
                          ([], {"RAPT_TENSORBOARD": "false"})):
-            result = rapt(*self.arguments, *how, "--out", self.folder / "run", env=env)
+            result = rapt(*self.arguments, *how, "--out", self.folder / "run", "--restart", env=env)
             self.assertEqual(result.code, 0, result)
             self.assertEqual(list((self.folder / "run").glob("*tfevents*")), [])
-        self.assertEqual(rapt(*self.arguments, config, "--tensorboard", "--out", self.folder / "run").code, 0)
+        self.assertEqual(rapt(*self.arguments, config, "--tensorboard", "--out", self.folder / "run", "--restart").code, 0)
         self.assert_as_the_metrics("run")
 
 

@@ -36,7 +36,7 @@ class Terminal(TestCase):
     def train(self, *flags, **how):
         self.file("a", "a b\nb\n" * 30)
         self.file("b", "x y\ny\n" * 30)
-        return self.on_terminal("train", "--source", self.folder / "a", "--target", self.folder / "b", "--out",
+        return self.on_terminal("train", "--restart", "--source", self.folder / "a", "--target", self.folder / "b", "--out",
                                 self.folder / "model", *TINY, "--epochs", "3", *flags, **how)
 
     def test_a_bar_that_fills(self):

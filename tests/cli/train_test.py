@@ -36,7 +36,7 @@ class Train(TestCase):
         result = self.train("--steps", "3", "--log-every", "1")
         folder = self.folder / "model"
         self.assertTrue(result.err.endswith(
-            f"wrote {folder} after 3 steps\n"
+            f"wrote {folder} after 3 steps: the last model, of step 3\n"
             f"translate with: rapt translate {folder} --beam 5 < FILE; its curves: rapt plot {folder}\n"), result)
         self.assertEqual(rapt("translate", folder, "--beam", "5", stdin="a b\n").code, 0)
         self.assertEqual(rapt("plot", folder).code, 0)
@@ -114,7 +114,7 @@ class BadCorpus(TestCase):
                                       (self.folder, text, "folder"), (text, "/dev/null", "/dev/null")):
             with self.subTest(named):
                 self.assert_fails(rapt("train", "--source", source, "--target", target, "--out", self.folder / "model",
-                                       *TINY), 5, named)
+                                       "--restart", *TINY), 5, named)
 
     def test_files_of_unequal_length_name_the_first_line_that_differs(self):
         self.assert_fails(self.train(target="x\ny\n"), 5, "source.txt", "target.txt", "line 3", "5 lines in all")

@@ -1,5 +1,6 @@
 """rapt translate: one line out for each line in, whatever comes in."""
 
+import gzip
 import os
 import subprocess
 import unittest
@@ -79,6 +80,15 @@ class Translate(TestCase):
         self.assertEqual(self.translate("a nosuchword\n").out, self.translate("a <unk>\n").out)
         edit_config(self.trained, unk_id=None)
         self.assert_alike_but(self.translate("a\nnosuchword b\nb c\n"), 1, "stdin:2", 'nosuchword')
+
+    def test_unknown_words_are_counted(self):
+        self.assertIn("2 of 5 words are unknown to the model", self.translate("a nosuchword\nb nosuchword c\n").err)
+        self.assertNotIn("unknown", self.translate("a b\n").err)
+        self.assertNotIn("unknown", self.translate("nosuchword\n", "--quiet").err)
+
+    def test_packed_text_on_standard_input_is_refused(self):
+        self.assert_fails(self.translate(gzip.compress(b"a b\nc\n")), 5, "stdin", "packed by gzip", "gunzip -c")
+        self.assert_fails(self.translate(b"PK\x03\x04 and so on\n"), 5, "stdin", "packed by zip")
 
     def test_control_entries_are_words_that_nobody_knows(self):
         unknown = self.translate("a nosuchword b\n", "--scores").out
@@ -334,9 +344,7 @@ class Attention(TestCase):
     def test_other_endings_and_places_are_errors(self):
         result = self.draw("a\n", "look.gif")
         self.assert_fails(result, 2, ".png or .svg", "look.gif")
-        result = self.draw("a\n", "none/look.svg")
-        self.assertEqual(result.code, 1, result)
-        self.assertIn("none", result.err)
+        self.assert_fails(self.draw("a\n", "none/look.svg"), 1, "--attention", "none")  # nothing is translated
 
 
 if __name__ == "__main__":

@@ -106,7 +106,8 @@ TEST(LanguageModel, SaysWhatCannotBe) {
     change(config);
     return error_of([&] { config.check(); });
   };
-  EXPECT_EQ(error([](auto& c) { c.nhead = 4; }), "nhead 4 does not divide d_model 6");
+  EXPECT_EQ(error([](auto& c) { c.nhead = 4; }), "nhead 4 does not divide d_model 6; 3 and 6 do");
+  EXPECT_EQ(error([](auto& c) { c.nhead = 8; }), "nhead 8 does not divide d_model 6; 6 does");
   EXPECT_EQ(error([](auto& c) { c.vocab_size = 0; }), "vocab_size: expected at least 1, got 0");
   EXPECT_EQ(error([](auto& c) { c.dropout = 1; }), "dropout: expected a number in [0, 1), got 1");
 }

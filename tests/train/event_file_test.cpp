@@ -134,7 +134,7 @@ TEST(Run, EventsOfAResumedRunAreThoseOfTheUnbrokenOne) {
   runner.options.log_every = 1;
   runner.options.save_every = 2;
   runner.go(folder.path() / "whole");
-  while (!runner.go(folder.path() / "run", 3).ended) {
+  while (!runner.go(folder.path() / "run", 3).ended()) {
   }
   EXPECT_EQ(ends_of(read_file(folder.path() / "run" / kEventFile)),
             ends_of(read_file(folder.path() / "whole" / kEventFile)));

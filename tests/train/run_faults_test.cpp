@@ -84,7 +84,7 @@ TEST(Run, EveryOperationThatFailsLeavesTheOldCheckpointAndIsReported) {
     expect_whole(run);
     const auto begun = open_run(run, {});
     EXPECT_GE(begun ? begun->state.place.step : 0, saved);
-    EXPECT_TRUE(saving_runner().go(run).ended);
+    EXPECT_TRUE(saving_runner().go(run).ended());
     EXPECT_EQ(weights_of(run), whole);
     fs::remove_all(run);
   }

@@ -16,9 +16,9 @@ void expect_resumed_is_unbroken(const Runner& runner, int64_t pieces, const std:
   Runner r = runner;
   const RunResult whole = r.go(folder.path() / "whole");
   int stops = 0;
-  while (!r.go(folder.path() / "pieces", pieces).ended) ++stops;
+  while (!r.go(folder.path() / "pieces", pieces).ended()) ++stops;
   EXPECT_GE(stops, 2);
-  EXPECT_TRUE(whole.ended);
+  EXPECT_TRUE(whole.ended());
   EXPECT_EQ(weights_of(folder.path() / "pieces"), weights_of(folder.path() / "whole"));
   EXPECT_EQ(timeless_metrics(folder.path() / "pieces"), timeless_metrics(folder.path() / "whole"));
 }
@@ -63,7 +63,7 @@ TEST(Run, R19_RatesGoOnWhereTheyWere) {
     runner.events.progress = [&](const Progress& p) { whole.push_back(p.rate); };
     runner.go(folder.path() / "whole");
     runner.events.progress = [&](const Progress& p) { pieces.push_back(p.rate); };
-    while (!runner.go(folder.path() / "pieces", 9).ended) {
+    while (!runner.go(folder.path() / "pieces", 9).ended()) {
     }
     EXPECT_EQ(pieces, whole);
     const bool falls = decay == Decay::linear || decay == Decay::cosine;
@@ -76,12 +76,12 @@ TEST(Run, ALimitThatIsRaisedGoesOnAsIfItHadBeenThatFromTheStart) {
   Runner runner;
   runner.go(folder.path() / "a");
   runner.recipe.fit.epochs = 5;
-  EXPECT_TRUE(runner.go(folder.path() / "a").ended);
+  EXPECT_TRUE(runner.go(folder.path() / "a").ended());
   runner.go(folder.path() / "b");
   EXPECT_EQ(weights_of(folder.path() / "a"), weights_of(folder.path() / "b"));
   const RunResult again = runner.go(folder.path() / "a");  // nothing is left to do
   EXPECT_EQ(weights_of(folder.path() / "a"), weights_of(folder.path() / "b"));
-  EXPECT_TRUE(again.ended);
+  EXPECT_TRUE(again.ended());
 }
 
 TEST(Run, StepsAndTimeEndIt) {
@@ -124,8 +124,8 @@ TEST(Run, PatienceEndsARunThatGetsNoBetter) {
   int validations = 0;
   runner.events.validated = [&](int64_t, const Validation&, bool) { ++validations; };
   const RunResult result = runner.go(folder.path());
-  EXPECT_TRUE(result.early);
-  EXPECT_TRUE(result.ended);
+  EXPECT_EQ(result.end, End::patience);
+  EXPECT_TRUE(result.ended());
   EXPECT_LT(validations, 20);
   EXPECT_EQ(result.best.worse_since, 3);
 }
@@ -216,7 +216,7 @@ TEST(Run, R61_ADamagedCheckpointGivesWayToTheOneBeforeAndSaysSo) {
   ASSERT_TRUE(begun.has_value());
   EXPECT_EQ(begun->state.place.step, steps[steps.size() - 2]);
   EXPECT_NE(warning.find("is damaged"), std::string::npos) << warning;
-  while (!runner.go(folder.path() / "run", 7).ended) {
+  while (!runner.go(folder.path() / "run", 7).ended()) {
   }
   EXPECT_EQ(weights_of(folder.path() / "run"), weights_of(folder.path() / "whole"));
 
@@ -235,15 +235,16 @@ TEST(Run, R20_ACheckpointWithoutTheOptimizerIsNoneToGoOnFrom) {
   EXPECT_NE(error.find("training.safetensors"), std::string::npos) << error;
 }
 
-TEST(Run, AnOpenRunIsNotLostUnasked) {
+TEST(Run, ARunIsNotLostUnasked) {
   const TemporaryFolder folder;
   Runner runner;
   runner.go(folder.path() / "run", 5);
-  EXPECT_NE(error_of([&] { expect_no_open_run(folder.path() / "run"); }).find("--resume"),
-            std::string::npos);
+  const auto complaint = [&] { return error_of([&] { expect_no_run(folder.path() / "run"); }); };
+  EXPECT_NE(complaint().find("stopped there at step 5"), std::string::npos);
   runner.go(folder.path() / "run");
-  expect_no_open_run(folder.path() / "run");
+  EXPECT_NE(complaint().find("ended there"), std::string::npos);
   clear_run(folder.path() / "run");
+  expect_no_run(folder.path() / "run");
   EXPECT_FALSE(open_run(folder.path() / "run", {}).has_value());
   EXPECT_NO_THROW(decode::load_translator(folder.path() / "run"));
 }

@@ -1,5 +1,9 @@
 #include "rapt/models/config_checks.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "rapt/base/check.h"
 #include "rapt/nn/feed_forward.h"
 
@@ -22,7 +26,12 @@ void check_layers(int64_t d_model, int64_t nhead, int64_t dim_feedforward, int64
   check_positive("nhead", nhead);
   check_positive("dim_feedforward", dim_feedforward);
   RAPT_CHECK(num_layers >= 0, "num_layers: expected at least 0, got {}", num_layers);
-  RAPT_CHECK(d_model % nhead == 0, "nhead {} does not divide d_model {}", nhead, d_model);
+  if (d_model % nhead == 0) return;
+  int64_t less = std::min(nhead, d_model), more = less;
+  while (d_model % less != 0) --less;
+  while (d_model % more != 0) ++more;
+  fail(ErrorKind::failure, "nhead {} does not divide d_model {}; {}", nhead, d_model,
+       less == more ? fmt::format("{} does", less) : fmt::format("{} and {} do", less, more));
 }
 
 }  // namespace rapt::models

@@ -73,6 +73,7 @@ bool LineReader::read_raw() {
       line_.append(piece.data(), static_cast<size_t>(count - 1));
       ended = true;
     }
+    if (number_ == 0) refuse_packed();
     if (std::cmp_greater(line_.size(), options_.limits.line_bytes)) {
       rest_of_line_ = !ended;
       ++number_;
@@ -82,6 +83,14 @@ bool LineReader::read_raw() {
   }
   ++number_;
   return true;
+}
+
+// Before anything else is: what stands in a stream cannot be looked at twice.
+void LineReader::refuse_packed() const {
+  const bool gzip = line_.starts_with("\x1F\x8B"), zip = line_.starts_with("PK\x03\x04");
+  if (!gzip && !zip) return;
+  fail(ErrorKind::data, "{}: expected text, got data packed by {}; unpack it first, by {}", name_,
+       gzip ? "gzip" : "zip", gzip ? "gunzip -c" : "unzip -p");
 }
 
 void LineReader::drop_marks() {

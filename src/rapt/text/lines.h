@@ -4,7 +4,8 @@
 //   - one \r before the end of a line is dropped, so that CRLF files read as LF files do
 //   - a byte-order mark at the very start is dropped, elsewhere it is text
 //   - the text is UTF-8; what is not is refused with its place, or replaced and counted
-//   - a file packed by gzip is read unpacked, and so is the one file of a zip archive
+//   - a file packed by gzip is read unpacked, and so is the one file of a zip archive; a stream or
+//     a pipe that is packed is refused
 //   - a line longer than Limits::line_bytes is refused before it fills the memory
 #pragma once
 
@@ -43,7 +44,7 @@ class LineReader {
 
   // The next line without its end, valid until the next call; nothing after the last. Throws Error
   // (data) on a line that is too long or not UTF-8 (number() counts it, and the call after that
-  // goes on with the next line), and where reading fails.
+  // goes on with the next line), where reading fails, and where the text is packed.
   std::optional<std::string_view> next();
 
   // The number of the line that next() gave last, from 1.
@@ -56,6 +57,7 @@ class LineReader {
 
  private:
   bool read_raw();
+  void refuse_packed() const;
   void drop_marks();
   void require_utf8();
 

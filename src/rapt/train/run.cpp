@@ -111,9 +111,12 @@ class Run {
     const bool late = !stopped && validation_ != nullptr && state_.best.validated != step;
     if (late) validate_now();
     if (late || !saved_.contains(step)) save(saved_.contains(step) && saved_[step]);
-    choose_model(!stopped);
+    const std::vector<int64_t> model_steps = choose_model(!stopped);
     commit(!stopped);
-    return {.ended = !stopped, .early = is_early(), .steps = step, .best = state_.best};
+    return {.end = stopped ? End::stop : end(),
+            .steps = step,
+            .best = state_.best,
+            .model_steps = model_steps};
   }
 
  private:
@@ -161,6 +164,14 @@ class Run {
 
   bool is_early() const {
     return options_.patience > 0 && state_.best.worse_since >= options_.patience;
+  }
+
+  // The limit that the run is at.
+  End end() const {
+    const FitOptions& limits = recipe_.fit;
+    if (is_early()) return End::patience;
+    if (state_.place.step >= limits.steps) return End::steps;
+    return state_.place.seconds >= limits.minutes * 60 ? End::minutes : End::epochs;
   }
 
   void after_step(const Progress& p) {
@@ -280,8 +291,9 @@ class Run {
                          models::layout(model.config().layout));
   }
 
-  // Puts the model that the run is for into the translator; its state is on the disk.
-  void choose_model(bool ended) {
+  // Puts the model that the run is for into the translator; its state is on the disk. Returns the
+  // checkpoints that it is made of.
+  std::vector<int64_t> choose_model(bool ended) {
     const std::vector<int64_t> averaged = regular(options_.average);
     const bool has_best = state_.best.step > 0 && saved_.contains(state_.best.step);
     if (ended && averaged.size() > 1) {
@@ -291,14 +303,16 @@ class Run {
         mean.add();
       }
       mean.put();
-      if (validation_ == nullptr || !has_best) return;
+      if (validation_ == nullptr || !has_best) return averaged;
       const Validation v =
           validate(translator_, *validation_, options_.metric, recipe_.fit.batches.tokens);
       const bool better = v.score(options_.metric) >= state_.best.score;
       if (events_.averaged) events_.averaged(averaged, v, better);
-      if (better) return;
+      if (better) return averaged;
     }
-    load_model(has_best ? state_.best.step : state_.place.step);
+    const int64_t step = has_best ? state_.best.step : state_.place.step;
+    load_model(step);
+    return {step};
   }
 
   // The folder as it shall be found, all at once.
@@ -373,13 +387,21 @@ std::optional<OpenRun> open_run(const fs::path& folder,
   return std::nullopt;
 }
 
-void expect_no_open_run(const fs::path& folder) {
+void expect_no_run(const fs::path& folder) {
   const Checkpoints checkpoints(folder);
   const std::vector<int64_t> steps = checkpoints.steps();
-  if (steps.empty() || steps.back() == checkpoints.finished()) return;
+  if (steps.empty()) return;
   fail(ErrorKind::usage,
-       "{}: a run stopped there at step {}; go on with it by --resume, or say --restart to lose it",
-       folder.string(), steps.back());
+       "{}: a run {} there at step {}; say another --out, go on with it by --resume{}, or lose it "
+       "by "
+       "--restart",
+       folder.string(), steps.back() == checkpoints.finished() ? "ended" : "stopped", steps.back(),
+       steps.back() == checkpoints.finished() ? " and more --epochs or --steps" : "");
+}
+
+bool holds_run(const fs::path& folder) {
+  std::error_code ignored;
+  return !Checkpoints(folder).steps().empty() || fs::exists(folder / kMetricsFile, ignored);
 }
 
 void clear_run(const fs::path& folder) {

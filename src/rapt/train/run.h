@@ -54,11 +54,17 @@ struct RunEvents {
   std::function<void(const std::string& line)> warn{};
 };
 
+// What ended a run: recipe.fit.stop, or one of its own limits.
+enum class End { stop, epochs, steps, minutes, patience };
+
 struct RunResult {
-  bool ended = false;  // by its own limits, not by recipe.fit.stop
-  bool early = false;  // by patience
-  int64_t steps = 0;   // done in all
+  End end = End::stop;
+  int64_t steps = 0;  // done in all
   Best best{};
+  // The checkpoints whose model was written, or whose mean was.
+  std::vector<int64_t> model_steps{};
+
+  bool ended() const { return end != End::stop; }  // otherwise it was stopped, and may go on
 };
 
 // Trains `translator` as the settled recipe says, from `state` on: RunState{} or what open_run()
@@ -78,9 +84,11 @@ struct OpenRun {
 std::optional<OpenRun> open_run(const std::filesystem::path& folder,
                                 const std::function<void(const std::string& line)>& warn);
 
-// Throws Error (usage) where `folder` holds a run that has not ended, whose checkpoints a new one
-// would remove.
-void expect_no_open_run(const std::filesystem::path& folder);
+// Throws Error (usage) where `folder` holds the checkpoints of a run, which a new one would remove.
+void expect_no_run(const std::filesystem::path& folder);
+
+// Whether `folder` holds checkpoints or the log of a run.
+bool holds_run(const std::filesystem::path& folder);
 
 // Removes the checkpoints of an older run.
 void clear_run(const std::filesystem::path& folder);
