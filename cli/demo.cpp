@@ -90,9 +90,10 @@ void draw(const decode::Translator& t, const std::vector<int32_t>& source,
          "target", "target");
   layers("cross", "Cross-attention", attentions.cross, target_words, source_words, "target",
          "source");
-  if (!globals.quiet && !is_json(globals) && is_terminal()) {
+  if (!globals.quiet && !is_json(globals) && is_terminal(Stream::err)) {
     const auto maps = show::head_maps(attentions.cross.back(), 0, target_words, source_words);
-    const auto color = wants_color(globals) ? show::TerminalColor::full : show::TerminalColor::none;
+    const auto color =
+        wants_color(globals, Stream::err) ? show::TerminalColor::full : show::TerminalColor::none;
     message(show::to_terminal(std::span(maps).first(1), {.color = color}));
   }
 }

@@ -141,15 +141,16 @@ int complain(const Globals& globals, ErrorKind kind, std::string_view line,
 
 bool is_json(const Globals& globals) { return globals.log_format == "json"; }
 
-bool is_terminal() {
+bool is_terminal(Stream stream) {
   const char* kind = std::getenv("TERM");
-  return isatty(STDERR_FILENO) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
+  const int number = stream == Stream::out ? STDOUT_FILENO : STDERR_FILENO;
+  return isatty(number) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
 }
 
-bool wants_color(const Globals& globals) {
+bool wants_color(const Globals& globals, Stream stream) {
   if (globals.color != "auto") return globals.color == "always";
   const char* no_color = std::getenv("NO_COLOR");  // counts unless empty, by no-color.org
-  return is_terminal() && (no_color == nullptr || *no_color == '\0');
+  return is_terminal(stream) && (no_color == nullptr || *no_color == '\0');
 }
 
 }  // namespace rapt::cli

@@ -40,8 +40,9 @@ int complain(const Globals& globals, ErrorKind kind, std::string_view line,
 void message(std::string_view text) noexcept;
 bool is_json(const Globals& globals);
 
-// How much color stderr gets, by --color, NO_COLOR and what stderr is.
-bool is_terminal();
-bool wants_color(const Globals& globals);
+// Whether a stream gets color, by --color, NO_COLOR and what it is.
+enum class Stream { out, err };
+bool is_terminal(Stream stream);
+bool wants_color(const Globals& globals, Stream stream);
 
 }  // namespace rapt::cli

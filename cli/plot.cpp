@@ -1,8 +1,10 @@
 // rapt plot: the curves of a run.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/output.h"
@@ -45,6 +47,42 @@ show::Curve curve_of(const std::vector<Point>& points, const char* name, double 
   return curve;
 }
 
+// Each point is a mean over the steps since the one before. Where an epoch ends there may be few of
+// them, whose mean jumps: less than half of the usual number join the point before.
+show::Curve without_short_windows(const show::Curve& curve) {
+  double usual = 0, last = 0;
+  for (const double step : curve.x) {
+    usual = std::max(usual, step - last);
+    last = step;
+  }
+  show::Curve whole{.name = curve.name, .x = {}, .y = {}};
+  double begin = 0;  // of the last point's steps
+  for (size_t i = 0; i < curve.x.size(); ++i) {
+    const double end = whole.x.empty() ? 0 : whole.x.back(), steps = curve.x[i] - end;
+    if (!whole.x.empty() && 2 * steps < usual) {
+      whole.y.back() += (curve.y[i] - whole.y.back()) * steps / (curve.x[i] - begin);
+      whole.x.back() = curve.x[i];
+      continue;
+    }
+    begin = end;
+    whole.x.push_back(curve.x[i]);
+    whole.y.push_back(curve.y[i]);
+  }
+  return whole;
+}
+
+// Says in the curve's name where it is best.
+template <class Better>
+show::Curve with_best(show::Curve curve, Better better) {
+  if (curve.x.empty()) return curve;
+  size_t best = 0;
+  for (size_t i = 1; i < curve.y.size(); ++i) {
+    if (better(curve.y[i], curve.y[best])) best = i;
+  }
+  curve.name += fmt::format(", best {:.4g} at step {}", curve.y[best], curve.x[best]);
+  return curve;
+}
+
 std::vector<Picture> pictures_of(const std::vector<Point>& points, const Options& options) {
   std::vector<Picture> pictures;
   const auto add = [&](const char* name, const char* axis, std::vector<show::Curve> curves,
@@ -59,15 +97,28 @@ std::vector<Picture> pictures_of(const std::vector<Point>& points, const Options
                          .log_y = log_y}});
   };
   add("", "loss",
-      {curve_of(points, "training", &Point::loss),
-       curve_of(points, "validation", &Point::valid_loss)},
+      {without_short_windows(curve_of(points, "training", &Point::loss)),
+       with_best(curve_of(points, "validation", &Point::valid_loss), std::less())},
       options.log_y);
   add("-score", "score",
-      {curve_of(points, "BLEU", &Point::valid_bleu), curve_of(points, "chrF", &Point::valid_chrf)},
+      {with_best(curve_of(points, "BLEU", &Point::valid_bleu), std::greater()),
+       with_best(curve_of(points, "chrF", &Point::valid_chrf), std::greater())},
       false);
   if (pictures.empty())
     fail(ErrorKind::data, "{}: expected a loss in some line, got none", options.run);
   return pictures;
+}
+
+std::vector<Point> read_points(const fs::path& run) {
+  std::error_code ignored;
+  if (!fs::is_directory(run, ignored)) return train::read_metrics(run);
+  const fs::path file = run / train::kMetricsFile;
+  if (!fs::exists(file, ignored)) {
+    fail(ErrorKind::data,
+         "{}: expected the folder of a run, with {} of rapt train in it, got one without",
+         run.string(), train::kMetricsFile);
+  }
+  return train::read_metrics(file);
 }
 
 int plot(const Options& options, const Globals& globals) {
@@ -75,14 +126,11 @@ int plot(const Options& options, const Globals& globals) {
   const std::string ending = out.extension();
   if (!options.out.empty() && ending != ".png" && ending != ".svg")
     fail(ErrorKind::usage, "--out: expected a file that ends in .png or .svg, got {}", options.out);
-  std::error_code ignored;
-  const fs::path run = options.run;
-  const auto points =
-      train::read_metrics(fs::is_directory(run, ignored) ? run / train::kMetricsFile : run);
-  for (const Picture& picture : pictures_of(points, options)) {
+  const auto color =
+      wants_color(globals, Stream::out) ? show::TerminalColor::full : show::TerminalColor::none;
+  for (const Picture& picture : pictures_of(read_points(options.run), options)) {
     if (options.out.empty()) {
-      print(show::to_terminal(picture.curves,
-                              {.color = show::TerminalColor::none, .curve = picture.options}));
+      print(show::to_terminal(picture.curves, {.color = color, .curve = picture.options}));
       continue;
     }
     fs::path path = out;

@@ -85,7 +85,8 @@ ProgressPrinter::ProgressPrinter(const Globals& globals) : globals_(globals) {
     kind_ = Kind::none;
   } else if (is_json(globals)) {
     kind_ = Kind::plain;
-  } else if (globals.progress == "bar" || (globals.progress == "auto" && is_terminal())) {
+  } else if (globals.progress == "bar" ||
+             (globals.progress == "auto" && is_terminal(Stream::err))) {
     kind_ = Kind::bar;
   }
 }

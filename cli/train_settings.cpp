@@ -146,6 +146,24 @@ std::optional<train::OpenRun> resumed_run(const TrainOptions& given, const Warn&
   return train::open_run(folder, warn);
 }
 
+namespace {
+
+// What stands where a configuration may is often the text.
+std::vector<Setting> read_configuration(const std::string& file, const config::Schema& schema,
+                                        std::vector<Error>& problems) {
+  try {
+    return config::read_yaml(file, schema, problems);
+  } catch (const Error& error) {
+    const std::string ending = std::filesystem::path(file).extension();
+    if (error.kind() != ErrorKind::config || ending == ".yaml" || ending == ".yml") throw;
+    throw Error(
+        fmt::format("{}; text to learn from is given by --source and --target", error.what()),
+        ErrorKind::config);
+  }
+}
+
+}  // namespace
+
 Said gather(CLI::App& verb, const TrainOptions& given, const std::vector<Setting>& stored) {
   const config::Schema schema = train_schema(verb);
   config::Settings said;
@@ -155,7 +173,7 @@ Said gather(CLI::App& verb, const TrainOptions& given, const std::vector<Setting
     if (!is_said_anew) said[setting.name] = setting;
   }
   for (const std::string& file : given.configs)
-    lay_over(said, config::read_yaml(file, schema, problems));
+    lay_over(said, read_configuration(file, schema, problems));
   lay_over(said, config::read_environment(environment(), schema, problems));
   lay_over(said, flags_of(program_of(verb), schema, problems));
   lay_over(said, flags_of(verb, schema, problems));

@@ -150,6 +150,10 @@ class Train(Configured):
         self.assertEqual(again.code, 0, again)
         self.assertEqual((self.folder / "again/model.safetensors").read_bytes(), (model / "model.safetensors").read_bytes())
 
+    def test_text_in_the_place_of_a_configuration_is_told_its_flags(self):
+        text = self.file("words.txt", "just words\n")
+        self.assert_fails(rapt("train", text, text, "--out", self.folder / "m"), 3, "words.txt:1", "--source and --target")
+
     def test_the_seed_may_stand_in_a_file(self):
         seeded = self.file("seed.yaml", "seed: 5\n")
         weights = []

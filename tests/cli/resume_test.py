@@ -165,10 +165,22 @@ class Resume(TestCase):
                 self.assertTrue(path.read_bytes().startswith(start), path)
         text = rapt("plot", self.folder / "whole" / "metrics.jsonl")
         self.assertEqual(text.code, 0, text)
-        self.assertIn("validation", text.out)
+        self.assertRegex(text.out, r"── training  ╌╌ validation, best [0-9.]+ at step \d+  ↑ loss")
+        self.assertNotIn("\x1b", text.out)
+        colored = rapt("plot", self.folder / "whole", "--color", "always")
+        self.assertIn("\x1b[", colored.out)
+        self.assertNotIn("╌╌", colored.out)
         self.assert_fails(rapt("plot", self.folder / "none"), 5, "none")
+        self.assert_fails(rapt("plot", self.folder), 5, "metrics.jsonl", "the folder of a run")
         self.assert_fails(rapt("plot", self.folder / "whole", "--out", "x.gif"), 2, ".png or .svg")
         self.assert_fails(rapt("plot", self.file("empty", "")), 5, "empty")
+
+    def test_a_short_window_joins_the_one_before(self):
+        """A line at the end of an epoch may be the mean of a step or two, and jumps."""
+        lines = [{"step": step, "epoch": 1, "loss": loss} for step, loss in ((10, 4), (20, 3), (22, 9), (30, 2.5), (40, 2))]
+        path = self.file("metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        self.assertRegex(rapt("plot", path).out, r"(?m)^\s*4 ┤")  # 9 would be the top; with it, (3 * 10 + 9 * 2) / 12 = 4
+        self.assertNotRegex(rapt("plot", path).out, r"(?m)^\s*[5-9] ┤")
 
     def test_presets_give_way_to_flags_and_are_remembered(self):
         flags = ["train", "--source", self.source, "--target", self.target, "--out", self.folder / "run", "--preset", "tiny",

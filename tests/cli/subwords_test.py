@@ -64,7 +64,7 @@ class Subwords(TestCase):
         self.assert_fails(self.train_with("--pairs", pairs), 5, "pairs.tsv:2", "2 columns")
         self.assert_fails(self.train_with("--pairs", pairs, *self.files()), 2, "--pairs")
         self.assert_fails(self.train_with("--pairs", pairs, "--columns", "2"), 2, "--columns")
-        self.assert_fails(self.train_with(*self.files(), "--subwords", "5"), 3, "5 entries")
+        self.assert_fails(self.train_with(*self.files(), "--subwords", "5"), 3, "for the characters", "got 5;")
         cut = self.file("cut.gz", gzip.compress(SOURCE.encode())[:-9])
         self.assert_fails(self.train_with("--source", cut, "--target", self.files()[3]), 5, "cut.gz")
 

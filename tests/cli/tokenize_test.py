@@ -66,7 +66,7 @@ class Tokenize(TestCase):
         self.assert_fails(rapt("tokenize", "encode", model, stdin=b"\xff\n"), 5, "stdin:1", "UTF-8")
         for bad in ("99999", "-1", "x", "1.5", "99999999999999999999"):
             self.assert_fails(rapt("tokenize", "decode", model, "--ids", stdin=bad + "\n"), 5, "stdin:1", bad)
-        self.assert_fails(self.learn("--vocab-size", "6"), 3, "6 entries")
+        self.assert_fails(self.learn("--vocab-size", "6"), 3, "at least 24 entries", "got 6;")
         self.assert_fails(self.learn("--character-coverage", "0.1"), 2, "coverage")
         self.assert_fails(self.learn("--user-symbols", "a,a"), 2, "twice")
         self.assert_fails(self.learn(text="\n \n"), 5, "no line")

@@ -93,9 +93,12 @@ TEST_F(Yaml, EveryProblemIsNamedWithItsLine) {
 }
 
 TEST_F(Yaml, WhatIsNoMappingIsRefused) {
-  EXPECT_EQ(refusal("- dropout\n"), "1: expected lines of \"key: value\", got a list");
-  EXPECT_EQ(refusal("\njust words\n"), "2: expected lines of \"key: value\", got text");
-  EXPECT_EQ(refusal("---\n~\n"), "2: expected lines of \"key: value\", got nothing");
+  EXPECT_EQ(refusal("- dropout\n"),
+            "1: expected a configuration, lines of \"key: value\", got a list");
+  EXPECT_EQ(refusal("\njust words\n"),
+            "2: expected a configuration, lines of \"key: value\", got text");
+  EXPECT_EQ(refusal("---\n~\n"),
+            "2: expected a configuration, lines of \"key: value\", got nothing");
   EXPECT_EQ(refusal("dropout: 0.1\n? [a]\n: 1\n"), "2: expected a key, got a list");
   EXPECT_EQ(refusal("dropout: 0.1\n---\nschedule: x\n"), "2: expected one document, got another");
   for (const std::string text : {"dropout: 'open\n", "dropout: \"open", "dropout: 'a\nsource: b"})

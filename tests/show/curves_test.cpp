@@ -41,6 +41,10 @@ TEST(Scale, TicksAreRoundNumbersWithinTheRange) {
   EXPECT_EQ(texts_of(Scale(0.01, 100, true).ticks(4)),
             (std::vector<std::string>{"0.01", "0.1", "1", "10", "100"}));
   EXPECT_EQ(texts_of(Scale(0.9, 6, true).ticks(6)), (std::vector<std::string>{"1", "2", "5"}));
+  EXPECT_EQ(texts_of(Scale(2.8, 9, true).ticks(6)),
+            (std::vector<std::string>{"3", "4", "5", "6", "8"}));
+  EXPECT_EQ(texts_of(Scale(2.8, 3.4, true).ticks(3)),
+            (std::vector<std::string>{"2.8", "3", "3.2", "3.4"}));
   EXPECT_NEAR(Scale(0, 100, false).ticks(5)[1].at, 0.2, 1e-12);
   EXPECT_NEAR(Scale(0.01, 100, true).ticks(4)[1].at, 0.25, 1e-12);
 }
@@ -103,6 +107,15 @@ TEST(Curves, TerminalShowsDotsOnAxes) {
             "  └─────────────────────\n"
             "   0         5        10\n"
             "   → step  \n");
+}
+
+TEST(Curves, AreToldApartWithoutColor) {
+  const std::vector<Curve> curves = {{"a", {0, 10}, {0, 0}}, {"b", {0, 10}, {4, 4}}};
+  const std::string text =
+      to_terminal(curves, {.color = TerminalColor::none, .width = 24, .height = 7});
+  EXPECT_TRUE(holds(text, "⠉⠁ ⠉⠁")) << text;
+  EXPECT_TRUE(holds(text, "⣀⣀⣀⣀⣀⣀")) << text;
+  EXPECT_TRUE(holds(text, "── a  ╌╌ b")) << text;
 }
 
 TEST(Curves, WhatCannotBeShownIsRefused) {

@@ -83,7 +83,8 @@ class Reader : public YAML::EventHandler {
     if (depth_ > 1) return;  // inside of a value that was refused as a whole
     if (depth_ == 0) {
       if (what != "a mapping")
-        refuse(line, fmt::format("expected lines of \"key: value\", got {}", what));
+        refuse(line,
+               fmt::format("expected a configuration, lines of \"key: value\", got {}", what));
     } else if (!std::exchange(is_value_, !is_value_)) {
       if (!text) refuse(line, fmt::format("expected a key, got {}", what));
       name_ = *text;

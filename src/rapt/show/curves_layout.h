@@ -26,6 +26,9 @@ class Scale {
   std::vector<Tick> ticks(int about) const;
 
  private:
+  std::vector<Tick> ticks_at(std::span<const double> factors) const;
+  std::vector<Tick> linear_ticks(double low, double high, int about) const;
+
   double low_, high_;  // logarithms on a log axis
   bool log_;
 };

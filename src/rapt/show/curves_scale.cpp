@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "rapt/base/check.h"
 #include "rapt/show/curves_layout.h"
 
 namespace rapt::show {
 namespace {
+
+// Ticks of a log axis between powers of ten.
+constexpr double kFew[] = {1, 2, 5}, kMany[] = {1, 1.5, 2, 3, 4, 5, 6, 8};
 
 // The least of 1, 2, 5 times a power of ten that is not below `value`.
 double round_step(double value) {
@@ -53,19 +57,37 @@ std::vector<Tick> Scale::ticks(int about) const {
     return ticks;
   }
   if (log_) {  // less than a power a tick: round numbers between
-    for (double power = std::floor(low_); power <= high_; ++power) {
-      for (const double factor : {1.0, 2.0, 5.0}) {
-        const double at = power + std::log10(factor);
-        if (at < low_ - 1e-9 || at > high_ + 1e-9) continue;
-        ticks.push_back(
-            {(at - low_) / (high_ - low_), fmt::format("{:g}", factor * std::pow(10, power))});
-      }
+    for (const std::span<const double> factors :
+         {std::span<const double>(kFew), std::span<const double>(kMany)}) {
+      ticks = ticks_at(factors);
+      if (ticks.size() >= 3 && ticks.front().at <= 0.25) return ticks;
     }
-    return ticks;
+    return linear_ticks(std::pow(10, low_), std::pow(10, high_), about);
   }
-  for (double k = std::ceil(low_ / step - 1e-9); k * step <= high_ + step * 1e-9; ++k) {
-    ticks.push_back(
-        {(k * step - low_) / (high_ - low_), fmt::format("{:g}", k == 0 ? 0.0 : k * step)});
+  return linear_ticks(low_, high_, about);
+}
+
+// On a log axis: the factors times powers of ten.
+std::vector<Tick> Scale::ticks_at(std::span<const double> factors) const {
+  std::vector<Tick> ticks;
+  for (double power = std::floor(low_); power <= high_; ++power) {
+    for (const double factor : factors) {
+      const double at = power + std::log10(factor);
+      if (at < low_ - 1e-9 || at > high_ + 1e-9) continue;
+      ticks.push_back(
+          {(at - low_) / (high_ - low_), fmt::format("{:g}", factor * std::pow(10, power))});
+    }
+  }
+  return ticks;
+}
+
+// Equal steps from one value to another, whatever the axis.
+std::vector<Tick> Scale::linear_ticks(double low, double high, int about) const {
+  std::vector<Tick> ticks;
+  const double step = round_step((high - low) / about);
+  for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k) {
+    const double value = k == 0 ? 0.0 : k * step;
+    if (const auto at = place(value)) ticks.push_back({*at, fmt::format("{:g}", value)});
   }
   return ticks;
 }

@@ -21,11 +21,12 @@ class Dots {
   double across(double part) const { return part * static_cast<double>(columns_ * 2 - 1); }
   double down(double part) const { return (1 - part) * static_cast<double>(lines_ * 4 - 1); }
 
-  void line(double x0, double y0, double x1, double y1, size_t curve) {
+  void line(double x0, double y0, double x1, double y1, size_t curve, bool dashed) {
     const auto steps =
         static_cast<int64_t>(std::ceil(std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1.0})));
     for (int64_t i = 0; i <= steps; ++i) {
       const double part = static_cast<double>(i) / static_cast<double>(steps);
+      if (dashed && drawn_++ % kDash >= kDash / 2) continue;
       dot(std::llround(x0 + (x1 - x0) * part), std::llround(y0 + (y1 - y0) * part), curve);
     }
   }
@@ -70,11 +71,13 @@ class Dots {
     cell.curve = curve;
   }
 
-  int64_t columns_, lines_;
+  static constexpr int64_t kDash = 6;  // dots of a dash and of the gap behind it
+
+  int64_t columns_, lines_, drawn_ = 0;
   std::vector<Cell> cells_;
 };
 
-void draw(const Curve& curve, size_t index, const Scales& scales, Dots& dots) {
+void draw(const Curve& curve, size_t index, const Scales& scales, bool dashed, Dots& dots) {
   std::optional<std::pair<double, double>> last;
   for (size_t i = 0; i < curve.x.size(); ++i) {
     const auto across = scales.x.place(curve.x[i]), up = scales.y.place(curve.y[i]);
@@ -84,7 +87,7 @@ void draw(const Curve& curve, size_t index, const Scales& scales, Dots& dots) {
     }
     const std::pair point(dots.across(*across), dots.down(*up));
     const auto from = last.value_or(point);
-    dots.line(from.first, from.second, point.first, point.second, index);
+    dots.line(from.first, from.second, point.first, point.second, index, dashed);
     last = point;
   }
 }
@@ -122,7 +125,9 @@ std::string to_terminal(std::span<const Curve> curves, const CurveTerminalOption
   for (const Tick& tick : up) label = std::max(label, static_cast<int64_t>(tick.text.size()));
   const int64_t columns = std::max<int64_t>(4, options.width - label - 2);
   Dots dots(columns, lines);
-  for (size_t c = 0; c < curves.size(); ++c) draw(curves[c], c, scales, dots);
+  // Without colors every other curve is dashed.
+  const bool plain = options.color == TerminalColor::none;
+  for (size_t c = 0; c < curves.size(); ++c) draw(curves[c], c, scales, plain && c % 2 == 1, dots);
   for (int64_t line = 0; line < lines; ++line) {
     std::string tick_text;
     for (const Tick& tick : up) {
@@ -138,8 +143,8 @@ std::string to_terminal(std::span<const Curve> curves, const CurveTerminalOption
       tick_line(scales.x.ticks(static_cast<int>(std::max<int64_t>(2, columns / 12))), columns));
   std::string legend;
   for (size_t c = 0; c < curves.size() && curves.size() > 1; ++c) {
-    const std::string mark =
-        options.color == TerminalColor::none ? "-" : Dots::start(c, options.color) + "━\x1b[0m";
+    const std::string dash = c % 2 == 0 ? "──" : "╌╌";
+    const std::string mark = plain ? dash : Dots::start(c, options.color) + "━━\x1b[0m";
     legend += mark + " " + encode_utf8(printable(curves[c].name)) + "  ";
   }
   if (!options.curve.y_axis.empty())

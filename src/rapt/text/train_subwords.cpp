@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <exception>
 #include <mutex>
 #include <set>
@@ -111,6 +112,18 @@ std::unordered_map<std::string, std::string> arguments(const SubwordTraining& op
   return all;
 }
 
+// How many entries the library asks for where it says "smaller than required_chars. 5 vs 47."; else
+// 0.
+int64_t least_vocabulary(std::string_view why) {
+  const std::string_view before = " vs ";
+  const size_t at = why.find(before);
+  if (at == std::string_view::npos || why.find("required_chars") == std::string_view::npos)
+    return 0;
+  int64_t least = 0;
+  std::from_chars(why.data() + at + before.size(), why.data() + why.size(), least);
+  return least;
+}
+
 }  // namespace
 
 Subwords train_subwords(const LineSource& lines, const SubwordTraining& options) {
@@ -131,6 +144,12 @@ Subwords train_subwords(const LineSource& lines, const SubwordTraining& options)
     // "FILE(LINE) [CONDITION] what is wrong": what is wrong.
     std::string_view why = status.message();
     if (const size_t at = why.find("] "); at != std::string_view::npos) why.remove_prefix(at + 2);
+    if (const int64_t least = least_vocabulary(why); least > 0)
+      fail(ErrorKind::config,
+           "tokenizer: expected a vocabulary of at least {} entries, for the characters of this "
+           "text, "
+           "got {}; or a lower character coverage",
+           least, options.vocabulary);
     fail(ErrorKind::config,
          "tokenizer: no {} model of {} entries can be learnt from this text, try another size or a "
          "lower character coverage: {}",
