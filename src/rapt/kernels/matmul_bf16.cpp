@@ -167,8 +167,10 @@ void linear_dw(const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx, float* 
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (N == 0 || K == 0) return;
   if (takes_tiles(M)) return tile_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
-  if (takes_bf16_panels(M)) return panel_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
-  if (M != 0 && onednn::multiplies_bf16()) {
+  const bool few = M <= kFewRows;  // on panels these are slower than their f32 copies on tiles
+  if (takes_bf16_panels(M) && !few)
+    return panel_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
+  if (M != 0 && !takes_bf16_panels(M) && onednn::multiplies_bf16()) {
     return for_weight_tasks(M, N, K, dw, lddw, accumulate,
                             [&](const WeightTask& task) { sum_tokens(task, dy, lddy, x, ldx); });
   }

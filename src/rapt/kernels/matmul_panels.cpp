@@ -181,7 +181,7 @@ bool takes_f32_panels(int64_t rows) {
   return isa >= Isa::avx512 && isa < Isa::amx && rows > kFewRows && rows <= kMost;
 }
 
-bool takes_bf16_panels(int64_t rows) { return active_isa() == Isa::avx512_bf16 && rows > kFewRows; }
+bool takes_bf16_panels(int64_t rows) { return active_isa() == Isa::avx512_bf16 && rows > 0; }
 
 void panel_row_product(const RowProduct<float, float>& p, int64_t rows, int64_t cols) {
   multiply_rows(p, rows, cols);
