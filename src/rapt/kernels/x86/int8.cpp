@@ -21,36 +21,43 @@ constexpr int64_t kBlock = 2 * kTileBytes;  // of a panel: 64 inner numbers of 3
   return _mm512_set1_epi32(four);
 }
 
-// Sums of some rows by a panel, in registers. Rows are unrolled by hand (through the pack).
-template <size_t... kRow>
+// Sums of some rows by a panel, in registers: each row's numbers meet both halves of the panel at
+// once, or compilers would keep them for later in registers that the sums need.
+template <int Rows>
 [[RAPT_VNNI_TARGET]] void vnni_rows(const uint8_t* x, int64_t ldx, const int8_t* panel, int64_t K,
                                     int32_t* block) {
-  __m512i low[sizeof...(kRow)], high[sizeof...(kRow)];
-  ((low[kRow] = high[kRow] = _mm512_setzero_si512()), ...);
+  constexpr int64_t kAhead = 2 * kBlock;  // a panel comes from memory, and the next one follows it
+  __m512i sums[Rows][2];
+#pragma GCC unroll 14
+  for (int i = 0; i < Rows; ++i) sums[i][0] = sums[i][1] = _mm512_setzero_si512();
   for (int64_t k = 0; k < K; k += kInt8Block, panel += kBlock) {
     for (int64_t r = 0; r < kTile; ++r) {
-      const __m512i a = _mm512_load_si512(panel + 64 * r),
-                    b = _mm512_load_si512(panel + kTileBytes + 64 * r);
+      const __m512i low = _mm512_load_si512(panel + 64 * r),
+                    high = _mm512_load_si512(panel + kTileBytes + 64 * r);
       const uint8_t* const four = x + k + 4 * r;
-      ((low[kRow] = _mm512_dpbusd_epi32(low[kRow], four_at(four + int64_t{kRow} * ldx), a)), ...);
-      ((high[kRow] = _mm512_dpbusd_epi32(high[kRow], four_at(four + int64_t{kRow} * ldx), b)), ...);
+      const auto* const ahead = reinterpret_cast<const char*>(panel + kAhead + 64 * r);
+      _mm_prefetch(ahead, _MM_HINT_T0);
+      _mm_prefetch(ahead + kTileBytes, _MM_HINT_T0);
+#pragma GCC unroll 14
+      for (int i = 0; i < Rows; ++i) {
+        const __m512i row = four_at(four + i * ldx);
+        sums[i][0] = _mm512_dpbusd_epi32(sums[i][0], row, low);
+        sums[i][1] = _mm512_dpbusd_epi32(sums[i][1], row, high);
+      }
     }
   }
-  ((_mm512_store_si512(block + int64_t{kRow} * kInt8Panel, low[kRow]),
-    _mm512_store_si512(block + int64_t{kRow} * kInt8Panel + kTile, high[kRow])),
-   ...);
+#pragma GCC unroll 14
+  for (int i = 0; i < Rows; ++i) {
+    _mm512_store_si512(block + i * kInt8Panel, sums[i][0]);
+    _mm512_store_si512(block + i * kInt8Panel + kTile, sums[i][1]);
+  }
 }
 
 using RowsFunction = void (*)(const uint8_t*, int64_t, const int8_t*, int64_t, int32_t*);
 
-template <size_t... kRow>
-constexpr RowsFunction rows_function(std::index_sequence<kRow...>) {
-  return vnni_rows<kRow...>;
-}
 template <size_t... kCount>
 RowsFunction rows_function(int64_t rows, std::index_sequence<kCount...>) {
-  static constexpr RowsFunction kFunctions[] = {
-      rows_function(std::make_index_sequence<kCount + 1>())...};
+  static constexpr RowsFunction kFunctions[] = {vnni_rows<static_cast<int>(kCount) + 1>...};
   return kFunctions[rows - 1];
 }
 
@@ -86,7 +93,7 @@ RowsFunction rows_function(int64_t rows, std::index_sequence<kCount...>) {
 }  // namespace
 
 void int8_dot_vnni(const Int8Product& p, const Int8Result& result) {
-  constexpr int64_t kMost = 12;
+  constexpr int64_t kMost = 14;
   alignas(64) int32_t block[kMost * kInt8Panel];
   for (int64_t panel = p.first; panel < p.last; ++panel) {
     const int64_t groups = (p.rows + kMost - 1) / kMost;  // of about equal height
