@@ -1,5 +1,5 @@
 // The bf16 products: on tiles where the CPU has them and rows are not few or are to be independent,
-// on panels where it has AVX-512's for bf16 and rows are not few, else oneDNN's where it multiplies
+// on panels where it has AVX-512's dot products but no tiles, else oneDNN's where it multiplies
 // bf16, else the f32 ones on converted copies.
 #include <algorithm>
 #include <memory>

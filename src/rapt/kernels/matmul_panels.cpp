@@ -126,6 +126,18 @@ void multiply_part(const Product<In, Out>& product) {
   }
 }
 
+// out (rows, cols) = sums without gaps, or out += them.
+void round_sums(const float* sums, int64_t rows, int64_t cols, const x86::StripEnd<bf16>& end) {
+  parallel_ranges(rows, 64, [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) {
+      const float* const from = sums + r * cols;
+      bf16* const to = end.out + r * end.ld;
+      for (int64_t c = 0; c < cols; ++c)
+        to[c] = bf16(end.accumulate ? static_cast<float>(to[c]) + from[c] : from[c]);
+    }
+  });
+}
+
 // Deep products part by part of the inner size, so that strips of many rows are packed together:
 // into the result, or where that is bf16 into sums that are rounded once.
 template <class In, class Out>
@@ -150,16 +162,7 @@ void multiply(const Product<In, Out>& p) {
     part.end.bias = nullptr;
     part.end.accumulate = true;
   }
-  if constexpr (kRounds) {
-    parallel_ranges(p.rows, 64, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const float* const sums = part.end.out + r * p.cols;
-        Out* const to = p.end.out + r * p.end.ld;
-        for (int64_t c = 0; c < p.cols; ++c)
-          to[c] = Out(p.end.accumulate ? static_cast<float>(to[c]) + sums[c] : sums[c]);
-      }
-    });
-  }
+  if constexpr (kRounds) round_sums(part.end.out, p.rows, p.cols, p.end);
 }
 
 template <class In, class Out>

@@ -8,8 +8,8 @@
 
 namespace rapt::kernels {
 
-// Whether these products take so many rows: where they are few, packing would take the time, and of
-// many in f32 oneDNN is faster.
+// Whether these products take so many rows. In f32 few of them have tiles of their own, and of
+// thousands oneDNN is faster.
 bool takes_f32_panels(int64_t rows);
 bool takes_bf16_panels(int64_t rows);
 

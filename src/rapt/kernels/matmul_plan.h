@@ -10,7 +10,7 @@
 namespace rapt::kernels {
 
 // Slots of thread_scratch() that the products use.
-inline constexpr int kScratchOnednn = 8;    // what a primitive wants
+inline constexpr int kScratchOnednn = 8;    // what a primitive wants; sums of deep panels
 inline constexpr int kScratchInput = 9;     // a copy of rows that are read
 inline constexpr int kScratchOutput = 10;   // rows before they are cut or converted
 inline constexpr int kScratchPartial = 11;  // partial sums of the calling thread's tasks
