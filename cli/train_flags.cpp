@@ -204,8 +204,10 @@ void add_text_flags(CLI::App& verb, Options& options) {
 }
 
 void add_call_flags(CLI::App& verb, Options& options) {
-  verb.add_option("--out", options.out,
-                  "The folder of the run and of its model; an old model is replaced at the end")
+  verb.add_option(
+          "--out", options.out,
+          "The folder of the run and of its model; an old model is replaced at the end, a run by "
+          "--restart alone")
       ->type_name("DIR");
   verb.add_option("--resume", options.resume,
                   "Go on with the run in DIR, with its settings, or with that of --out; the result "

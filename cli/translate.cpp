@@ -1,6 +1,7 @@
 // rapt translate: one line out for each line in.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -206,6 +207,7 @@ int translate(const Options& options, const Globals& globals) {
   std::optional<AlignmentFile> alignments;
   if (how.alignments) alignments.emplace(options.alignments);
   Pictures pictures(translator, options.attention);
+  const std::optional<int32_t> unk = translator.source.special().unk;
   int64_t refused = 0, cut = 0, unknown = 0, tokens = 0;
   decode::translate_lines(translator, reader, how, [&](const decode::Translation& translation) {
     if (!translation.refused.empty()) {
@@ -213,8 +215,9 @@ int translate(const Options& options, const Globals& globals) {
       ++refused;
     }
     if (!translation.decoded.ended) ++cut;
-    unknown += translation.unknown;
-    tokens += static_cast<int64_t>(translation.source.size());
+    const std::vector<int32_t>& source = translation.source;
+    tokens += static_cast<int64_t>(source.size());
+    if (unk) unknown += std::count(source.begin(), source.end(), *unk);
     print_translation(translation, options);
     flush_results();
     if (alignments) alignments->add(translation);

@@ -52,8 +52,6 @@ std::optional<Translation> next_line(const Translator& translator, text::LineRea
     over = !line;
     if (over) return;
     result.source = encode_line(translator, translator.source, lines, *line);
-    if (const auto unk = translator.source.special().unk)
-      result.unknown = std::count(result.source.begin(), result.source.end(), *unk);
     if (options.alignments) result.source_text = *line;
   });
   if (over) return std::nullopt;

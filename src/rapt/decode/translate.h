@@ -44,7 +44,6 @@ struct Translation {
   int64_t line = 0;                 // its number, from 1
   std::string source_text;          // as it was read, where alignments are wanted
   std::vector<int32_t> source;      // its tokens
-  int64_t unknown = 0;              // how many of these the vocabulary lacks
   std::vector<int32_t> prefix;      // the tokens that its translation must begin with
   Decoded decoded;                  // by beam search the best hypothesis, without margin
   std::string text;                 // what `decoded` says

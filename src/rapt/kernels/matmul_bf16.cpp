@@ -104,7 +104,7 @@ void linear_bf16(const bf16* x, int64_t ldx, const bf16* w, int64_t ldw, const f
     return linear_by_pieces(x, ldx, w, ldw, bias, y, ldy, M, N, K);
   const auto rows = linear_rows(x, ldx, w, ldw, bias, y, ldy, K);
   if (takes_tiles(M)) return tile_row_product(rows, M, N);
-  if (takes_bf16_panels(M)) return panel_row_product(rows, M, N);
+  if (has_bf16_panels()) return panel_row_product(rows, M, N);
   multiply_rows(rows, M, N);
 }
 
@@ -153,7 +153,7 @@ void linear_dx(const bf16* dy, int64_t lddy, const bf16* w, int64_t ldw, bf16* d
   if (N != 0 && onednn::multiplies_bf16()) {
     const auto rows = dx_rows(dy, lddy, w, ldw, dx, lddx, N, accumulate);
     if (takes_tiles(M)) return tile_row_product(rows, M, K);
-    if (takes_bf16_panels(M)) return panel_row_product(rows, M, K);
+    if (has_bf16_panels()) return panel_row_product(rows, M, K);
     return multiply_rows(rows, M, K);
   }
   const Wide wide_dy(dy, lddy, M, N), wide_w(w, ldw, N, K);
@@ -167,10 +167,9 @@ void linear_dw(const bf16* dy, int64_t lddy, const bf16* x, int64_t ldx, float* 
                int64_t M, int64_t N, int64_t K, bool accumulate) {
   if (N == 0 || K == 0) return;
   if (takes_tiles(M)) return tile_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
-  const bool few = M <= kFewRows;  // on panels these are slower than their f32 copies on tiles
-  if (takes_bf16_panels(M) && !few)
-    return panel_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
-  if (M != 0 && !takes_bf16_panels(M) && onednn::multiplies_bf16()) {
+  if (has_bf16_panels()) {  // on which few rows are slower than their f32 copies on tiles
+    if (M > kFewRows) return panel_dw(dy, lddy, x, ldx, dw, lddw, M, N, K, accumulate);
+  } else if (M != 0 && onednn::multiplies_bf16()) {
     return for_weight_tasks(M, N, K, dw, lddw, accumulate,
                             [&](const WeightTask& task) { sum_tokens(task, dy, lddy, x, ldx); });
   }

@@ -31,7 +31,7 @@ template <class In>
 int64_t depth_of(int64_t inner) {
   const int64_t words = words_of<In>(inner);
   const int64_t depth = round_up(ceil_div(words, ceil_div(words, kDepth)), 16);
-  return std::min(inner, depth * 4 / static_cast<int64_t>(sizeof(In)));
+  return std::min(inner, depth * x86::kNumbersOfWord<In>);
 }
 
 // out (rows, cols) = left right + bias (cols, or null), or out += it.
@@ -81,7 +81,7 @@ void multiply_task(const Product<In, Out>& p, const Strips<In>& strips, int64_t 
   for (int64_t k = 0; k < p.inner; k += depth) {
     const int64_t count = std::min(depth, p.inner - k), words = words_of<In>(count);
     const bool last = k + count == p.inner;
-    x86::pack_panels(p.right.at(0, k), p.cols, count, panels);
+    x86::pack_word_panels(p.right.at(0, k), p.cols, count, panels);
     float* sums = waiting;
     for (int64_t row = 0; row < p.rows; row += kStrip) {
       const int64_t rows = std::min(kStrip, p.rows - row);
@@ -129,12 +129,8 @@ void multiply_part(const Product<In, Out>& product) {
 // out (rows, cols) = sums without gaps, or out += them.
 void round_sums(const float* sums, int64_t rows, int64_t cols, const x86::StripEnd<bf16>& end) {
   parallel_ranges(rows, 64, [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) {
-      const float* const from = sums + r * cols;
-      bf16* const to = end.out + r * end.ld;
-      for (int64_t c = 0; c < cols; ++c)
-        to[c] = bf16(end.accumulate ? static_cast<float>(to[c]) + from[c] : from[c]);
-    }
+    for (int64_t r = first; r < last; ++r)
+      store_sums(sums + r * cols, cols, end.out + r * end.ld, end.accumulate);
   });
 }
 
@@ -142,7 +138,7 @@ void round_sums(const float* sums, int64_t rows, int64_t cols, const x86::StripE
 // into the result, or where that is bf16 into sums that are rounded once.
 template <class In, class Out>
 void multiply(const Product<In, Out>& p) {
-  constexpr int64_t kDeep = 4096 * 4 / static_cast<int64_t>(sizeof(In));
+  constexpr int64_t kDeep = 4096 * x86::kNumbersOfWord<In>;
   if (p.inner <= kDeep) return multiply_part(p);
   constexpr bool kRounds = std::is_same_v<Out, bf16>;
   Product<In, float> part{p.left, p.right, p.rows,
@@ -184,7 +180,7 @@ bool takes_f32_panels(int64_t rows) {
   return isa >= Isa::avx512 && isa < Isa::amx && rows > kFewRows && rows <= kMost;
 }
 
-bool takes_bf16_panels(int64_t rows) { return active_isa() == Isa::avx512_bf16 && rows > 0; }
+bool has_bf16_panels() { return active_isa() == Isa::avx512_bf16; }
 
 void panel_row_product(const RowProduct<float, float>& p, int64_t rows, int64_t cols) {
   multiply_rows(p, rows, cols);

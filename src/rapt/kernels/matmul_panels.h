@@ -8,10 +8,12 @@
 
 namespace rapt::kernels {
 
-// Whether these products take so many rows. In f32 few of them have tiles of their own, and of
+// Whether these products take so many rows in f32: few of them have tiles of their own, and of
 // thousands oneDNN is faster.
 bool takes_f32_panels(int64_t rows);
-bool takes_bf16_panels(int64_t rows);
+
+// Whether they take those in bf16.
+bool has_bf16_panels();
 
 // The first `rows` rows of a product of rows.
 void panel_row_product(const RowProduct<float, float>& p, int64_t rows, int64_t cols);

@@ -22,6 +22,13 @@ T* scratch_of(int slot, int64_t rows, int64_t cols) {
       float_scratch(slot, ceil_div(bytes, static_cast<int64_t>(sizeof(float))), cols));
 }
 
+// A row of a result: to = sums, or to += sums, rounded once.
+template <class Out>
+void store_sums(const float* sums, int64_t cols, Out* to, bool accumulate) {
+  for (int64_t c = 0; c < cols; ++c)
+    to[c] = Out(accumulate ? static_cast<float>(to[c]) + sums[c] : sums[c]);
+}
+
 // A result (rows, cols) of rows that travel together: out = in b + bias, or out += in b.
 template <class In, class Out>
 struct RowProduct {
@@ -132,12 +139,8 @@ void multiply_tail(const RowProduct<In, Out>& p, int64_t first, int64_t rows, in
   for_row_chunks(padded, cols, p.inner, [&](const Tile& t) {
     float* const out = float_scratch(kScratchOutput, padded, t.cols);
     p.multiply(t, in, p.inner, out, t.cols, false);
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* from = out + r * t.cols;
-      Out* to = p.out + (first + r) * p.ld_out + t.col;
-      for (int64_t c = 0; c < t.cols; ++c)
-        to[c] = Out(p.accumulate ? static_cast<float>(to[c]) + from[c] : from[c]);
-    }
+    for (int64_t r = 0; r < rows; ++r)
+      store_sums(out + r * t.cols, t.cols, p.out + (first + r) * p.ld_out + t.col, p.accumulate);
   });
 }
 

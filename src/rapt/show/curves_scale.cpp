@@ -48,23 +48,21 @@ std::optional<double> Scale::place(double value) const {
 }
 
 std::vector<Tick> Scale::ticks(int about) const {
+  if (!log_) return linear_ticks(low_, high_, about);
   std::vector<Tick> ticks;
   const double step = round_step((high_ - low_) / about);
-  if (log_ && step >= 1) {  // powers of ten
+  if (step >= 1) {  // powers of ten
     for (double power = std::ceil(low_ - 1e-9); power <= high_ + 1e-9; power += step) {
       ticks.push_back({(power - low_) / (high_ - low_), fmt::format("{:g}", std::pow(10, power))});
     }
     return ticks;
   }
-  if (log_) {  // less than a power a tick: round numbers between
-    for (const std::span<const double> factors :
-         {std::span<const double>(kFew), std::span<const double>(kMany)}) {
-      ticks = ticks_at(factors);
-      if (ticks.size() >= 3 && ticks.front().at <= 0.25) return ticks;
-    }
-    return linear_ticks(std::pow(10, low_), std::pow(10, high_), about);
+  for (const std::span<const double> factors :  // less than a power a tick: numbers between
+       {std::span<const double>(kFew), std::span<const double>(kMany)}) {
+    ticks = ticks_at(factors);
+    if (ticks.size() >= 3 && ticks.front().at <= 0.25) return ticks;
   }
-  return linear_ticks(low_, high_, about);
+  return linear_ticks(std::pow(10, low_), std::pow(10, high_), about);
 }
 
 // On a log axis: the factors times powers of ten.

@@ -10,8 +10,7 @@
 #include "rapt/kernels/x86/bf16_tiles.h"
 #include "rapt/kernels/x86/tiles.h"
 
-#define RAPT_TILE_ENDS_TARGET \
-  gnu::target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"), gnu::always_inline
+#define RAPT_TILE_ENDS_TARGET RAPT_BF16_TARGET, gnu::always_inline
 
 namespace rapt::kernels::x86 {
 

@@ -8,8 +8,6 @@
 namespace rapt::kernels::x86 {
 namespace {
 
-#define RAPT_BF16_TARGET gnu::target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")
-
 constexpr int64_t kBlock = kBlockBytes<1>;
 constexpr int64_t kTurned = 512;  // columns that are turned around together: 32 KiB of pairs
 

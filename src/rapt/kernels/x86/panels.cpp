@@ -14,16 +14,9 @@
 namespace rapt::kernels::x86 {
 namespace {
 
-#define RAPT_PANELS_TARGET gnu::target("avx512f,avx512bw,avx512vl,avx512dq")
-#define RAPT_PANELS_INLINE RAPT_PANELS_TARGET, gnu::always_inline
-// Compilers make no instruction of this kind of f32's arithmetic: it runs without them, too.
-#define RAPT_BF16_ADDS gnu::target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")
-
-// Numbers of T in a word, and in 16 words.
+// Numbers of T in 16 words.
 template <class T>
-inline constexpr int64_t kNumbers = 4 / static_cast<int64_t>(sizeof(T));
-template <class T>
-inline constexpr int64_t kVector = kTile* kNumbers<T>;
+inline constexpr int64_t kVector = kTile* kNumbersOfWord<T>;
 
 // Asks for the line that stands `distance` numbers on, as far as there is anything.
 template <class T>
@@ -32,14 +25,10 @@ template <class T>
   _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
 }
 
-[[gnu::always_inline]] inline uint32_t first_of(int64_t count) {
-  return static_cast<uint32_t>((uint64_t{1} << count) - 1);
-}
-
 // The first `count` numbers of 16 words that lie side by side, and zeros.
 template <class T>
-[[RAPT_PANELS_INLINE]] inline __m512i load_words(const T* from, int64_t count) {
-  const uint32_t mask = first_of(std::min(count, kVector<T>));
+[[RAPT_BF16_TARGET, gnu::always_inline]] inline __m512i load_words(const T* from, int64_t count) {
+  const uint32_t mask = mask_of(std::min(count, kVector<T>));
   if constexpr (std::is_same_v<T, float>) {
     return _mm512_castps_si512(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from));
   } else {
@@ -50,8 +39,8 @@ template <class T>
 // Up to 16 rows that are stored one after the other, turned around: 16 words for each inner word,
 // `stride` words apart. The next ones are fetched, which stand `ahead` rows on.
 template <class T>
-[[RAPT_PANELS_TARGET]] void pack_turned(const T* from, int64_t ld, int64_t outer, int64_t inner,
-                                        uint32_t* to, int64_t stride, int64_t ahead) {
+[[RAPT_BF16_TARGET]] void pack_turned(const T* from, int64_t ld, int64_t outer, int64_t inner,
+                                      uint32_t* to, int64_t stride, int64_t ahead) {
   for (int64_t k = 0; k < inner; k += kVector<T>, to += kTile * stride) {
     __m512i words[kTile];
     for (int64_t i = 0; i < kTile; ++i) {
@@ -72,11 +61,12 @@ template <class T>
 
 // The word `word` of up to 16 columns of a matrix that is stored by its inner index.
 template <class T>
-[[RAPT_PANELS_INLINE]] inline __m512i words_across(const T* from, int64_t ld, int64_t word,
-                                                   int64_t inner, int64_t outer) {
+[[RAPT_BF16_TARGET, gnu::always_inline]] inline __m512i words_across(const T* from, int64_t ld,
+                                                                     int64_t word, int64_t inner,
+                                                                     int64_t outer) {
   constexpr int64_t kAhead = 8;  // stored rows
-  const auto mask = static_cast<__mmask16>(first_of(std::min(outer, kTile)));
-  const int64_t k = word * kNumbers<T>;
+  const auto mask = static_cast<__mmask16>(mask_of(std::min(outer, kTile)));
+  const int64_t k = word * kNumbersOfWord<T>;
   fetch(from, (k + kAhead) * ld);
   if constexpr (std::is_same_v<T, float>) {
     return _mm512_castps_si512(_mm512_maskz_loadu_ps(mask, from + k * ld));
@@ -91,8 +81,8 @@ template <class T>
 
 // `b` has words of 16 columns, `a` one word in all lanes.
 template <class T>
-[[RAPT_BF16_ADDS, gnu::always_inline]] inline __m512 multiply_add(__m512 sum, __m512i a,
-                                                                  __m512i b) {
+[[RAPT_BF16_TARGET, gnu::always_inline]] inline __m512 multiply_add(__m512 sum, __m512i a,
+                                                                    __m512i b) {
   if constexpr (std::is_same_v<T, float>) {
     return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
   } else {
@@ -101,8 +91,8 @@ template <class T>
 }
 
 template <class T, int Rows>
-[[RAPT_BF16_ADDS]] void multiply_rows(const uint32_t* strip, const uint32_t* panel, int64_t words,
-                                      float* sums, bool add) {
+[[RAPT_BF16_TARGET]] void multiply_rows(const uint32_t* strip, const uint32_t* panel, int64_t words,
+                                        float* sums, bool add) {
   constexpr int64_t kAhead = 16;  // words: operands come from the second cache
   __m512 s[Rows][2];
 #pragma GCC unroll 14
@@ -137,37 +127,35 @@ constexpr std::array<MultiplyRows, sizeof...(I)> by_rows(std::index_sequence<I..
   return {multiply_rows<T, 2 * (static_cast<int>(I) + 1)>...};
 }
 
-[[RAPT_PANELS_INLINE]] inline Row32 load_floats(const float* from, uint32_t mask) {
-  return {_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
-          _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + kTile)};
-}
-
-[[RAPT_PANELS_INLINE]] inline Row32 sum_of(const Row32& a, const Row32& b) {
+[[RAPT_BF16_TARGET, gnu::always_inline]] inline Row32 sum_of(const Row32& a, const Row32& b) {
   return {_mm512_add_ps(a.first, b.first), _mm512_add_ps(a.second, b.second)};
 }
 
-[[RAPT_PANELS_INLINE]] inline Row32 load_row(const float* from, int64_t cols) {
-  return load_floats(from, first_of(cols));
+[[RAPT_BF16_TARGET, gnu::always_inline]] inline Row32 load_row(const float* from, int64_t cols) {
+  const uint32_t mask = mask_of(cols);
+  return {_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
+          _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + kTile)};
 }
-[[RAPT_BF16_ADDS, gnu::always_inline]] inline Row32 load_row(const bf16* from, int64_t cols) {
+[[RAPT_BF16_TARGET, gnu::always_inline]] inline Row32 load_row(const bf16* from, int64_t cols) {
   return load_bf16(from, cols);
 }
 
-[[RAPT_PANELS_INLINE]] inline void store_row(const Row32& v, float* to, int64_t cols) {
-  const uint32_t mask = first_of(cols);
+[[RAPT_BF16_TARGET, gnu::always_inline]] inline void store_row(const Row32& v, float* to,
+                                                               int64_t cols) {
+  const uint32_t mask = mask_of(cols);
   _mm512_mask_storeu_ps(to, static_cast<__mmask16>(mask), v.first);
   _mm512_mask_storeu_ps(to + kTile, static_cast<__mmask16>(mask >> 16), v.second);
 }
-[[RAPT_BF16_ADDS, gnu::always_inline]] inline void store_row(const Row32& v, bf16* to,
-                                                             int64_t cols) {
+[[RAPT_BF16_TARGET, gnu::always_inline]] inline void store_row(const Row32& v, bf16* to,
+                                                               int64_t cols) {
   store_bf16(rounded(v), to, cols, false);
 }
 
 // All strips or panels, row by row of what is stored by its inner index, as memory is read fastest:
 // `width` rows or columns make one, whose words for an inner word are kTile times `vectors`.
 template <class T>
-[[RAPT_PANELS_TARGET]] void pack_across(const T* from, int64_t ld, int64_t outer, int64_t inner,
-                                        int64_t width, int64_t vectors, uint32_t* to) {
+[[RAPT_BF16_TARGET]] void pack_across(const T* from, int64_t ld, int64_t outer, int64_t inner,
+                                      int64_t width, int64_t vectors, uint32_t* to) {
   const int64_t words = words_of<T>(inner), row = vectors * kTile;
   for (int64_t w = 0; w < words; ++w, to += row) {
     uint32_t* at = to;
@@ -182,8 +170,8 @@ template <class T>
 }
 
 template <class Out>
-[[RAPT_BF16_ADDS]] void finish_rows(const float* sums, int64_t rows, int64_t cols,
-                                    const StripEnd<Out>& end) {
+[[RAPT_BF16_TARGET]] void finish_rows(const float* sums, int64_t rows, int64_t cols,
+                                      const StripEnd<Out>& end) {
   Row32 bias = {_mm512_setzero_ps(), _mm512_setzero_ps()};
   if (end.bias != nullptr) bias = load_row(end.bias, cols);
   for (int64_t r = 0; r < rows; ++r) {
@@ -207,7 +195,7 @@ void pack_strips(const StoredOperand<T>& left, int64_t rows, int64_t inner, uint
 }
 
 template <class T>
-void pack_panels(const StoredOperand<T>& right, int64_t cols, int64_t inner, uint32_t* to) {
+void pack_word_panels(const StoredOperand<T>& right, int64_t cols, int64_t inner, uint32_t* to) {
   const auto [from, ld, stored] = right;
   if (stored == Stored::by_inner) return pack_across(from, ld, cols, inner, kPanel, 2, to);
   for (int64_t col = 0; col < cols; col += kPanel, to += words_of<T>(inner) * kPanel) {
@@ -241,7 +229,7 @@ void finish_strip(const float* sums, int64_t rows, int64_t cols, const StripEnd<
 
 #define RAPT_INSTANTIATE(T)                                                                   \
   template void pack_strips(const StoredOperand<T>&, int64_t, int64_t, uint32_t*);            \
-  template void pack_panels(const StoredOperand<T>&, int64_t, int64_t, uint32_t*);            \
+  template void pack_word_panels(const StoredOperand<T>&, int64_t, int64_t, uint32_t*);       \
   template void multiply_strip<T>(const uint32_t*, const uint32_t*, int64_t, int64_t, float*, \
                                   bool);                                                      \
   template void fetch_results(int64_t, const StripEnd<T>&);                                   \

@@ -18,11 +18,13 @@ inline constexpr int64_t kStrip = 14;  // rows whose sums fill the registers bes
 inline constexpr int64_t kStripWords = 16;
 inline constexpr int64_t kStripSums = kStrip * kPanel;  // of a strip and a panel, row by row
 
+template <class T>
+inline constexpr int64_t kNumbersOfWord = 4 / static_cast<int64_t>(sizeof(T));
+
 // Words of `inner` numbers.
 template <class T>
 constexpr int64_t words_of(int64_t inner) {
-  constexpr int64_t kNumbers = 4 / static_cast<int64_t>(sizeof(T));
-  return (inner + kNumbers - 1) / kNumbers;
+  return (inner + kNumbersOfWord<T> - 1) / kNumbersOfWord<T>;
 }
 
 // An operand as it lies in memory, `ld` elements from one stored row to the next. T is float or
@@ -47,7 +49,7 @@ void pack_strips(const StoredOperand<T>& left, int64_t rows, int64_t inner, uint
 
 // Packs the panels of `cols` columns, each words_of<T>(inner) kPanel words, aligned as above.
 template <class T>
-void pack_panels(const StoredOperand<T>& right, int64_t cols, int64_t inner, uint32_t* to);
+void pack_word_panels(const StoredOperand<T>& right, int64_t cols, int64_t inner, uint32_t* to);
 
 // sums (kStrip, kPanel), aligned to 64 bytes, = a strip times a panel, or += it; of the first
 // `rows` rows, and perhaps of one more.

@@ -17,6 +17,10 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
+// What code may use where the CPU has AVX-512, and code for bf16 where it has that. No compiler
+// makes an instruction of bf16 of arithmetic in f32, so that such code runs on any AVX-512.
+#define RAPT_BF16_TARGET gnu::target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")
+
 // What code around tiles may use.
 #define RAPT_AMX_TARGET \
   gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
